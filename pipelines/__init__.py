@@ -1,0 +1,1 @@
+"""The Beam pipelines: readers, writers, and the one stateful DoFn."""
