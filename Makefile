@@ -21,7 +21,7 @@ install: $(READY) ## a .venv here, with the project and its tools in it
 
 $(READY): setup.py pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "bubblerank needs Python 3.11 or later: make install PYTHON=...")'
-	$(PYTHON) -m venv --clear $(VENV)
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	$(BIN)/python -m pip check
 	touch $@
