@@ -7,8 +7,7 @@ import numbers
 from typing import Any
 
 from bubblerank.click_models import probabilities
-
-MAX_ITEMS = 1000
+from bubblerank.config import MAX_ITEMS
 
 
 def short(value: object, length: int = 60) -> str:

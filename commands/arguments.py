@@ -1,0 +1,158 @@
+"""Flags that several commands share, and the checks that go with them."""
+
+import argparse
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bubblerank.errors import UsageError
+
+if TYPE_CHECKING:
+    from bubblerank.config import RankerConfig
+
+MAX_INTEGER = 2**63 - 1
+
+
+def integer(minimum: int, maximum: int = MAX_INTEGER) -> Callable[[str], int]:
+    """An argparse type for whole numbers within bounds; `1e6` and `1_000_000` are understood."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = _integer_from_float(text)
+        if not minimum <= value <= maximum:
+            low, high = f"at least {minimum}", f"at most {maximum}"
+            within = f"{minimum} to {maximum}" if maximum < MAX_INTEGER else low
+            bound = high if value > MAX_INTEGER else within
+            raise argparse.ArgumentTypeError(f"must be {bound}, got {text}")
+        return value
+
+    return parse
+
+
+def _integer_from_float(text: str) -> int:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value.is_integer():
+        raise argparse.ArgumentTypeError(f"must be a whole number, got {text!r}")
+    return int(value)
+
+
+def horizon(text: str) -> int | str:
+    """An argparse type for `--horizon`: a number of sessions, or `auto`."""
+    return "auto" if text == "auto" else integer(1)(text)
+
+
+def open_probability(text: str) -> float:
+    """An argparse type for a number strictly between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"must lie in (0, 1), got {text}")
+    return value
+
+
+def add_run_folder(parser: argparse.ArgumentParser) -> None:
+    """Add `--out` and `--overwrite` for the folder that a command fills."""
+    group = parser.add_argument_group("run folder")
+    group.add_argument(
+        "--out", metavar="RUN", type=Path, required=True, help="folder to write the run into"
+    )
+    group.add_argument(
+        "--overwrite", action="store_true", help="replace what a non-empty --out holds"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add `--format` and `--quiet` for what goes to the terminal."""
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--format",
+        choices=("table", "json"),
+        default="table",
+        help="how results are printed on stdout (default: table)",
+    )
+    group.add_argument("--quiet", action="store_true", help="no progress and no remarks on stderr")
+
+
+def add_seed(parser: argparse.ArgumentParser) -> None:
+    """Add `--seed`, from which every random draw follows."""
+    parser.add_argument(
+        "--seed",
+        type=integer(-(2**63)),
+        default=0,
+        metavar="S",
+        help="the same seed gives the same rows (default: 0)",
+    )
+
+
+def add_ranker(parser: argparse.ArgumentParser, *, default_horizon: str) -> None:
+    """Add the flags of a ranker; `default_horizon` says in words what no `--horizon` means."""
+    group = parser.add_argument_group("ranker")
+    group.add_argument(
+        "--horizon",
+        type=horizon,
+        metavar="N|auto",
+        help="sessions to plan for: delta = N ** -4, also past N; auto: start small and double "
+        f"(default: {default_horizon})",
+    )
+    group.add_argument(
+        "--delta",
+        type=open_probability,
+        metavar="D",
+        help="a fixed delta in (0, 1) in place of --horizon",
+    )
+    group.add_argument(
+        "--positions",
+        type=integer(1, 1000),
+        metavar="K",
+        help="how many items are displayed (default: as the problem or the list has)",
+    )
+    group.add_argument(
+        "--top",
+        type=integer(1, 1000),
+        default=5,
+        metavar="T",
+        help="positions that regret, reward and NDCG look at (default: 5)",
+    )
+    group.add_argument(
+        "--freeze-decided",
+        action="store_true",
+        help="stop learning about a pair once its order is decided",
+    )
+
+
+def ranker_config(args: argparse.Namespace, default_horizon: int | None) -> "RankerConfig":
+    """The ranker's settings from its flags; a default horizon of None is the doubling trick."""
+    from bubblerank.config import RankerConfig
+
+    if args.horizon is not None and args.delta is not None:
+        raise UsageError(
+            f"--horizon {args.horizon} and --delta {args.delta} contradict each other: "
+            "give one of them"
+        )
+    planned = default_horizon if args.horizon is None else args.horizon
+    fixed = args.delta is not None
+    return RankerConfig(
+        positions=args.positions,
+        horizon=None if fixed or planned == "auto" else planned,
+        delta=args.delta,
+        freeze_decided=args.freeze_decided,
+    )
+
+
+def refuse_nonempty(out: Path, overwrite: bool) -> None:
+    """Refuse a path that is no folder, and a non-empty one without `--overwrite`.
+
+    Looks only; removing the old run is for whoever writes the new one.
+    """
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out} is not a folder: name another")
+    if not overwrite and out.is_dir() and any(out.iterdir()):
+        raise UsageError(f"--out {out} is not empty: name another folder or add --overwrite")
