@@ -71,7 +71,7 @@ def run_pipeline(
     if state != PipelineState.DONE:
         raise RunFailed(f"the pipeline ended in state {state} on {engine}: see the runner's log")
     counters = books_of(result)
-    if engine == BOUNDED_ENGINE:
+    if engine in _LOCAL_ENGINES:
         _require_written(counters)
     return counters
 
@@ -156,10 +156,7 @@ def _use_threads_for_workers(options: PipelineOptions, flags: Sequence[str]) -> 
     direct = options.view_as(DirectOptions)
     workers = direct.direct_num_workers
     if workers is not None and workers < 0:
-        raise UsageError(
-            f"--direct_num_workers must be 0 (one per core) or more, got {workers}"
-        )
+        raise UsageError(f"--direct_num_workers must be 0 (one per core) or more, got {workers}")
     mode_given = any(flag.startswith("--direct_running_mode") for flag in flags)
     if workers != 1 and not mode_given:
         direct.direct_running_mode = "multi_threading"
-

@@ -13,7 +13,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.value_provider import StaticValueProvider
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows, GlobalWindow, GlobalWindows
-from apache_beam.utils.timestamp import MIN_TIMESTAMP, Duration
+from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration
 from apache_beam.utils.windowed_value import WindowedValue
 
 import schemas
@@ -22,7 +22,9 @@ from pipelines.table_sink import TableSink, count_rows
 
 BOOKS = "books"
 TEMPORARY = ".writing"
-_NEVER_TOO_LATE = Duration(seconds=1000 * 365 * 86_400)
+_NEVER_TOO_LATE = Duration(micros=MAX_TIMESTAMP.micros - MIN_TIMESTAMP.micros)
+"""A window stays open for longer than time lasts: also after the watermark's last step, when
+some engines deliver what timers emit."""
 
 
 class WrittenFile(NamedTuple):
@@ -36,7 +38,7 @@ class WriteTables(beam.PTransform):
     """Blocks (bytes, each an Arrow IPC stream of `kind`'s rows) into `folder`/*.parquet.
 
     Bounded input (`every_s` None): each bundle writes one file of large row groups, without a
-    shuffle. Unbounded input: give `every_s`, and the blocks of each window of that much event
+    shuffle. Unbounded input must give `every_s`: the blocks of each window of that much event
     time become one file when the watermark passes its end; blocks that come later still become
     further files of the window, so lateness loses nothing.
 
@@ -65,6 +67,10 @@ class WriteTables(beam.PTransform):
     def expand(self, blocks: beam.PCollection) -> beam.PCollection:
         """Count, write, verify, compare."""
         kind = self._kind
+        if self._every_s is None and not blocks.is_bounded:
+            raise ValueError(
+                f"the {kind} rows of a stream must be written window by window: give every_s"
+            )
         counted = (
             blocks
             | "Unwindow" >> beam.WindowInto(GlobalWindows())
@@ -181,9 +187,7 @@ def _rows_of(path: str, kind: str) -> int:
 
 
 def _name_files(kind: str) -> Any:
-    def name(
-        window: Any, pane: Any, shard: int, shards: int, compression: str, group: str
-    ) -> str:
+    def name(window: Any, pane: Any, shard: int, shards: int, compression: str, group: str) -> str:
         if window == GlobalWindow():
             return f"{kind}-{group}.parquet"
         start, end = (

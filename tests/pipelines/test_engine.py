@@ -149,9 +149,7 @@ def test_an_error_in_building_is_not_disguised():
 
 def test_rows_that_were_counted_in_and_not_read_back_fail_the_run():
     def build(p):
-        p | beam.Create([5]) | beam.Map(
-            lambda n: Metrics.counter("books", "rows_display").inc(n)
-        )
+        p | beam.Create([5]) | beam.Map(lambda n: Metrics.counter("books", "rows_display").inc(n))
 
     with pytest.raises(RunFailed, match="5 display rows were to be written and 0 are readable"):
         run_pipeline(build, choose_engine()[0])

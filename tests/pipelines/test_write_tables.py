@@ -6,11 +6,11 @@ import apache_beam as beam
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from apache_beam.coders import BytesCoder
 from apache_beam.io.localfilesystem import LocalFileSystem
 from apache_beam.testing.test_stream import TestStream
 from apache_beam.transforms.timeutil import TimeDomain
 from apache_beam.transforms.userstate import BagStateSpec, TimerSpec, on_timer
-from apache_beam.coders import BytesCoder
 
 import schemas
 from bubblerank.errors import RunFailed
@@ -52,7 +52,9 @@ def encoded(index=None):
     swap = {"ranker": text, "query": text}
     lists = {"base", "displayed"}
     return pa.schema(
-        f.with_type(pa.list_(pa.field("item", text)) if f.name in lists else swap.get(f.name, f.type))
+        f.with_type(
+            pa.list_(pa.field("item", text)) if f.name in lists else swap.get(f.name, f.type)
+        )
         for f in DISPLAY
     )
 
@@ -181,9 +183,7 @@ def test_a_stream_of_many_windows_loses_no_row_and_overwrites_no_pane(tmp_path):
 
 def test_a_bundle_of_more_windows_than_writers_loses_no_row(tmp_path):
     blocks = [rows_of(f"q{w}", range(2)) for w in range(60)]
-    elements = [
-        beam.window.TimestampedValue(block_of(b), 10 * w) for w, b in enumerate(blocks)
-    ]
+    elements = [beam.window.TimestampedValue(block_of(b), 10 * w) for w, b in enumerate(blocks)]
     source = TestStream(coder=BytesCoder()).add_elements(elements).advance_watermark_to_infinity()
     write(tmp_path, source, ["--streaming"], every_s=10)
     assert as_multiset(read_rows(tmp_path / "displays")) == as_multiset(sum(blocks, []))
@@ -192,9 +192,13 @@ def test_a_bundle_of_more_windows_than_writers_loses_no_row(tmp_path):
 def test_windows_of_bounded_input_lose_no_row_either(tmp_path):
     blocks = [rows_of(f"q{w}", range(2)) for w in range(60)]
     for every_s, name in ((None, "a"), (10, "b")):
-        source = beam.Create(list(enumerate(map(block_of, blocks)))) | beam.MapTuple(
-            lambda w, block: beam.window.TimestampedValue(block, 10 * w)
-        ).with_output_types(bytes) | beam.WindowInto(beam.window.FixedWindows(20))
+        source = (
+            beam.Create(list(enumerate(map(block_of, blocks))))
+            | beam.MapTuple(
+                lambda w, block: beam.window.TimestampedValue(block, 10 * w)
+            ).with_output_types(bytes)
+            | beam.WindowInto(beam.window.FixedWindows(20))
+        )
         write(tmp_path / name, source, every_s=every_s)
         assert as_multiset(read_rows(tmp_path / name / "displays")) == as_multiset(sum(blocks, []))
 
@@ -309,13 +313,18 @@ def test_a_file_cut_short_is_detected(tmp_path, monkeypatch):
         write(tmp_path, beam.Create([block_of(rows_of("q", [1]))]))
 
 
-def test_a_sink_that_drops_rows_fails_the_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize("every_s", [None, 10])
+def test_a_sink_that_drops_rows_fails_the_run(tmp_path, monkeypatch, every_s):
     conform = table_sink._conform
-    monkeypatch.setattr(
-        table_sink, "_conform", lambda *a: conform(*a).slice(1)
+    monkeypatch.setattr(table_sink, "_conform", lambda *a: conform(*a).slice(1))
+    block = block_of(rows_of("q", range(9)))
+    source, flags = (
+        (stream(add(1, block)), ["--streaming"]) if every_s else (beam.Create([block]), [])
     )
-    with pytest.raises(RunFailed, match="9 display rows were to be written and 8 are readable"):
-        write(tmp_path, beam.Create([block_of(rows_of("q", range(9)))]))
+    with pytest.raises(
+        RunFailed, match="9 display rows were to be written and 8 are readable: .*again"
+    ):
+        write(tmp_path, source, flags, every_s)
 
 
 def test_a_bad_kind_or_window_is_refused_when_the_pipeline_is_built(tmp_path):
@@ -323,3 +332,5 @@ def test_a_bad_kind_or_window_is_refused_when_the_pipeline_is_built(tmp_path):
         WriteTables(str(tmp_path), "displays")
     with pytest.raises(ValueError, match="every_s must be above 0 seconds, got 0"):
         WriteTables(str(tmp_path), "display", every_s=0)
+    with pytest.raises(ValueError, match="window by window: give every_s"):
+        write(tmp_path, stream(), ["--streaming"])
