@@ -8,10 +8,19 @@ import importlib
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Baseline": "bubblerank.online",
+    "BatchRank": "bubblerank.online",
+    "BubbleRank": "bubblerank.online",
+    "CascadeKLUCB": "bubblerank.online",
+    "CascadeModel": "bubblerank.click_models",
+    "DependentClickModel": "bubblerank.click_models",
+    "PositionBasedModel": "bubblerank.click_models",
     "Problem": "bubblerank.problems",
     "RunFailed": "bubblerank.errors",
+    "TopRank": "bubblerank.online",
     "UsageError": "bubblerank.errors",
     "read_problems": "bubblerank.problems",
+    "simulate": "bubblerank.simulation",
     "write_problems": "bubblerank.problems",
 }
 __all__ = sorted(_HOMES)

@@ -1,7 +1,7 @@
 """The settings that a ranker runs with, validated once and never changed."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 MAX_ITEMS = 1000
 FIRST_HORIZON = 10_000
@@ -60,6 +60,10 @@ class RankerConfig:
     def log_inverse_delta(self, horizon: int) -> float:
         """log(1 / delta) for the horizon in force."""
         return -math.log(self.delta) if self.delta is not None else 4.0 * math.log(horizon)
+
+    def with_positions(self, positions: int) -> "RankerConfig":
+        """The same settings for another K."""
+        return replace(self, positions=positions)
 
     def shown(self, items: int) -> int:
         """K for a list of ``items`` items."""

@@ -115,9 +115,7 @@ class Checkpoint:
     inversions: int
 
 
-def checkpoint(
-    card: Scorecard, step: int, ndcg: float, inverted: int
-) -> Checkpoint:
+def checkpoint(card: Scorecard, step: int, ndcg: float, inverted: int) -> Checkpoint:
     """The row of a scorecard at a step whose displayed list has this NDCG and inversions."""
     return Checkpoint(
         step=step,

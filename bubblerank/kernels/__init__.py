@@ -1,0 +1,1 @@
+"""The rankers compiled: each module equals its namesake in ``bubblerank.rankers`` to the bit."""
