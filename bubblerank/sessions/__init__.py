@@ -1,0 +1,1 @@
+"""The way of a click log into blocks: read, validate, group by query, pack."""
