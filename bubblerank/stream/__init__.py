@@ -1,0 +1,1 @@
+"""What happens to one query's stream: the pure part of the stateful DoFn."""

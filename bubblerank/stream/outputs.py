@@ -1,0 +1,36 @@
+"""What a turn of one query's ranker gives: tables to write, and what to keep for the next turn."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+
+class Output(NamedTuple):
+    """Rows of one kind of record (display, statistic, metric, reject) as an Arrow IPC stream."""
+
+    kind: str
+    data: bytes
+
+
+class Kept(NamedTuple):
+    """The end of a turn: the cell to keep, elements that must wait, counts for the books.
+
+    wake_us: the event time at which the ranker wants a turn even if nothing arrives.
+    """
+
+    cell: bytes
+    waiting: tuple[bytes, ...] = ()
+    counts: Mapping[str, int] = {}
+    wake_us: int | None = None
+
+
+class Learner(Protocol):
+    """The pure work of the stateful DoFn."""
+
+    def turn(
+        self, key: str, cell: bytes | None, elements: list[bytes], upto_us: int | None
+    ) -> Iterator[Output | Kept]:
+        """Step through everything before event time ``upto_us`` (None: the end of all time).
+
+        Yields outputs, then exactly one ``Kept``. Depends on its arguments alone, so that a
+        turn that is tried again gives the same rows.
+        """
