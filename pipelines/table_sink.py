@@ -24,6 +24,32 @@ def count_rows(block: bytes) -> int:
         return sum(batch.num_rows for batch in reader)
 
 
+@lru_cache
+def encoded_schema(kind: str) -> pa.Schema:
+    """The schema of `kind` with its repeating text dictionary-encoded (int32 indexes).
+
+    Blocks built by exactly this schema are the fastest to write: nothing is cast or decoded.
+    """
+    return pa.schema(
+        [
+            field
+            if field.name in _MOSTLY_DISTINCT
+            else field.with_type(_with_text_encoded(field.type))
+            for field in schemas.arrow_schema(kind)
+        ]
+    )
+
+
+def _with_text_encoded(plain: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(plain):
+        return pa.dictionary(pa.int32(), plain)
+    if pa.types.is_list(plain):
+        return pa.list_(plain.value_field.with_type(_with_text_encoded(plain.value_type)))
+    if pa.types.is_struct(plain):
+        return pa.struct([f.with_type(_with_text_encoded(f.type)) for f in plain])
+    return plain
+
+
 class TableSink(fileio.FileSink):
     """Writes elements (Arrow IPC streams of `kind`'s rows) to one Parquet file.
 
@@ -65,7 +91,7 @@ class TableSink(fileio.FileSink):
         if writer is None or not self._waiting_rows:
             return
         table = pa.concat_tables(self._waiting).unify_dictionaries()
-        writer.write_table(table, row_group_size=ROW_GROUP_ROWS)
+        writer.write_table(table, row_group_size=min(table.num_rows, 2 * ROW_GROUP_ROWS))
         self._waiting.clear()
         self._waiting_rows = self._waiting_bytes = 0
 
