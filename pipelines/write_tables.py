@@ -18,10 +18,10 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 import schemas
 from bubblerank.errors import RunFailed
+from bubblerank.run_folder import TEMPORARY
 from pipelines.table_sink import TableSink, count_rows
 
 BOOKS = "books"
-TEMPORARY = ".writing"
 _NEVER_TOO_LATE = Duration(micros=MAX_TIMESTAMP.micros - MIN_TIMESTAMP.micros)
 """A window stays open for longer than time lasts: also after the watermark's last step, when
 some engines deliver what timers emit."""
