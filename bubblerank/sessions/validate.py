@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +11,7 @@ import pyarrow.compute as pc
 
 from bubblerank.sessions import columns
 from bubblerank.sessions.lists import offsets_of, rows_with_repeats
+from bubblerank.sessions.payloads import payloads
 from bubblerank.sessions.rejects import Reason, RejectRows
 
 MAX_ITEMS = 1000
@@ -141,17 +140,10 @@ def _split(batch: pa.RecordBatch, source: str, positions: npt.NDArray[np.int64])
     if not kept.all():
         good = good.filter(pa.array(kept))
         bad = np.flatnonzero(~kept)
-        for row, payload in zip(bad.tolist(), payloads(_take(batch, bad)), strict=True):
+        for row, payload in zip(bad.tolist(), payloads(batch, bad), strict=True):
             reason = _CODES[flags.code[row] - 1]
             rejects.add(int(positions[row]), reason, DETAILS[reason], payload)
     return Validated(good, rejects.to_batch())
-
-
-def _take(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    try:
-        return batch.take(pa.array(rows))
-    except pa.ArrowNotImplementedError:
-        return pa.concat_batches([batch.slice(row, 1) for row in rows.tolist()])
 
 
 class _RowOf:
@@ -217,31 +209,8 @@ def _reject_all(
     detail: str,
 ) -> Validated:
     rejects = RejectRows(source)
-    for position, payload in zip(positions.tolist(), payloads(batch), strict=True):
+    for position, payload in zip(
+        positions.tolist(), payloads(batch, np.arange(batch.num_rows)), strict=True
+    ):
         rejects.add(position, reason, detail, payload)
     return Validated(pa.RecordBatch.from_pylist([], schema=GOOD_SCHEMA), rejects.to_batch())
-
-
-def payloads(batch: pa.RecordBatch) -> Iterator[str]:
-    """Each raw row as a JSON object; times as the integers they are stored as."""
-    values = [_values(column) for column in batch.columns]
-    for row in zip(*values, strict=True) if values else [()] * batch.num_rows:
-        record = dict(zip(batch.schema.names, row, strict=True))
-        yield json.dumps(record, ensure_ascii=False, default=str)
-
-
-def _values(column: pa.Array) -> list[Any]:
-    try:
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.int64())
-        values: list[Any] = column.to_pylist()
-    except (UnicodeDecodeError, ValueError, OverflowError, pa.ArrowException):
-        values = [_readable(value) for value in column]
-    return values
-
-
-def _readable(value: pa.Scalar) -> Any:
-    try:
-        return value.as_py()
-    except (UnicodeDecodeError, ValueError, OverflowError, pa.ArrowException):
-        return repr(value)[:200]
