@@ -145,7 +145,7 @@ def advance_compiled(
     kernel = importlib.import_module(f"bubblerank.kernels.{module_name(experiment.ranker)}")
     yardstick = make_yardstick(experiment.model, shown, experiment.top)
     key = stream_key(experiment.seed, experiment.query, experiment.run)
-    due = sorted(step for step in checkpoints if first <= step <= last)
+    due = sorted({step for step in checkpoints if first <= step <= last})
     ledger = make_ledger(progress.card, shown, due)
     recorder = make_recorder(steps if displays else 0, shown, experiment.items)
     state = kernel.advance_state(

@@ -16,7 +16,7 @@ from bubblerank import state_codec
 from bubblerank.coins import Coins, stream_key
 from bubblerank.config import RankerConfig
 from bubblerank.rankers import policy
-from bubblerank.rankers.policy import State
+from bubblerank.rankers.policy import Policy, State
 
 
 class OnlineRanker:
@@ -47,9 +47,12 @@ class OnlineRanker:
         self.config = RankerConfig(
             positions=positions, horizon=horizon, delta=delta, freeze_decided=freeze_decided
         )
-        self._policy = policy(self.name)
         self._key = stream_key(seed, query, run)
         self._state: State = self._policy.start(len(self.items), self.config)
+
+    @property
+    def _policy(self) -> Policy:
+        return policy(self.name)
 
     @property
     def step(self) -> int:
@@ -77,7 +80,8 @@ class OnlineRanker:
                 f"clicks must be as many as displayed items, {len(choice.displayed)}, "
                 f"got {len(clicks)}: one for each position, top first"
             )
-        self._state = self._policy.observe(state, self.config, choice, clicks, self._coins())
+        clicked = [bool(click) for click in clicks]
+        self._state = self._policy.observe(state, self.config, choice, clicked, self._coins())
 
     def to_bytes(self) -> bytes:
         """The state, to be kept and given to ``restore`` of a ranker made alike."""

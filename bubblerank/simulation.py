@@ -73,10 +73,14 @@ def simulate(
     """
     import pyarrow as pa
 
+    if path not in PATHS:
+        raise ValueError(f"path must be one of {', '.join(PATHS)}, got {path!r}")
+    if runs < 1:
+        raise ValueError(f"runs must be at least 1, got {runs}: each is a trajectory of its own")
     due = log_spaced(steps, checkpoints) if isinstance(checkpoints, int) else list(checkpoints)
     config = RankerConfig(
         positions=positions,
-        horizon=None if doubling else horizon or steps,
+        horizon=None if doubling else steps if horizon is None else horizon,
         delta=delta,
         freeze_decided=freeze_decided,
     )
