@@ -95,7 +95,7 @@ def test_statistics_change_only_by_pairs_of_the_parity_with_one_click(experiment
 
 @pytest.mark.parametrize("horizon", [2, 5, 100, 10_000])
 def test_a_pair_that_always_wins_is_promoted_as_soon_as_arithmetic_allows(horizon):
-    """s > 2 sqrt(n log(1/delta)) with s = n means n > 4 log(1/delta); a pair meets every 2 steps."""
+    """s > 2 sqrt(n log(1/delta)) with s = n is n > 4 log(1/delta); a pair meets every 2 steps."""
     needed = math.floor(4 * 4 * math.log(horizon)) + 1
     model = worlds.CascadeModel((0.0, 1.0, 0.0, 0.0))
     config = worlds.RankerConfig(horizon=horizon)
@@ -350,13 +350,31 @@ CLICK_MUTANTS = [
 ]
 
 METRIC_MUTANTS = [
-    Mutant("ties are inversions", metrics, "inversions", "attraction[upper] < ", "attraction[upper] <= "),
-    Mutant("discount log2(k)", metrics, "dcg", "math.log2(position + 2)", "max(1.0, math.log2(position + 1))"),
-    Mutant("violations from K / 2 on", metrics, "Yardstick.violates", "2 * inverted > ", "2 * inverted >= "),
+    Mutant(
+        "ties are inversions",
+        metrics,
+        "inversions",
+        "attraction[upper] < ",
+        "attraction[upper] <= ",
+    ),
+    Mutant(
+        "discount log2(k)",
+        metrics,
+        "dcg",
+        "math.log2(position + 2)",
+        "max(1.0, math.log2(position + 1))",
+    ),
+    Mutant(
+        "violations from K / 2 on",
+        metrics,
+        "Yardstick.violates",
+        "2 * inverted > ",
+        "2 * inverted >= ",
+    ),
     Mutant("violations above |V_0|", metrics, "Yardstick.violates", " + self.shown", ""),
     Mutant("regret of the whole list", metrics, "Yardstick.regret", "self.top", "self.shown"),
     Mutant("the worst list is best", metrics, "best_list", "-attraction[item]", "attraction[item]"),
-]  # fmt: skip
+]
 
 
 def named(mutants):
