@@ -28,7 +28,7 @@ from bubblerank.run_folder import PARTS, RunFolder
 
 BUCKETS = 65_536
 MAX_ROWS = 100_000
-BATCH_ROWS = 65_536
+BATCH_ROWS = 16_384
 
 KEYS = {
     "displays": ("ranker", "query", "run", "step"),

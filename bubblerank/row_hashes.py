@@ -29,9 +29,11 @@ def row_hashes(batch: pa.RecordBatch, columns: Sequence[str]) -> Hashes:
 
 def _mix(value: Hashes) -> Hashes:
     """The finaliser of splitmix64, in each lane."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: Hashes = value ^ (value >> np.uint64(31))
+    mixed: Hashes = value ^ (value >> np.uint64(30))
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
     return mixed
 
 
@@ -81,8 +83,9 @@ def _hash_lists(array: pa.Array) -> Hashes:
     lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
     ends = np.cumsum(lengths, dtype=np.int64)
     places = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - lengths, lengths)
-    spread = _mix((places.astype(np.uint64) + np.uint64(1))[:, None] * _LANES)
-    elements = _mix(_hash_array(array.flatten()) ^ spread)
+    longest = int(lengths.max(initial=0))
+    spread = _mix((np.arange(longest, dtype=np.uint64) + np.uint64(1))[:, None] * _LANES)
+    elements = _mix(_hash_array(array.flatten()) ^ spread[places])
     sums = np.zeros((len(elements) + 1, 2), dtype=np.uint64)
     np.cumsum(elements, axis=0, out=sums[1:])
     lists = sums[ends] - sums[ends - lengths]
