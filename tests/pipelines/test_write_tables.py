@@ -15,6 +15,7 @@ from apache_beam.transforms.userstate import BagStateSpec, TimerSpec, on_timer
 
 import schemas
 from bubblerank.errors import RunFailed
+from bubblerank.run_folder import RunFolder
 from pipelines import table_sink
 from pipelines.engine import choose_engine, run_pipeline
 from pipelines.write_tables import WriteTables
@@ -338,3 +339,57 @@ def test_a_bad_kind_or_window_is_refused_when_the_pipeline_is_built(tmp_path):
         WriteTables(str(tmp_path), "display", every_s=0)
     with pytest.raises(ValueError, match="window by window: give every_s"):
         write(tmp_path, stream(), ["--streaming"])
+
+
+@pytest.mark.slow
+def test_worker_processes_write_the_same_rows(tmp_path):
+    blocks = [rows_of(f"q{i}", range(i)) for i in range(40)]
+    flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    write(tmp_path, beam.Create([block_of(rows) for rows in blocks]), flags)
+    assert as_multiset(read_rows(tmp_path / "displays")) == as_multiset(sum(blocks, []))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_leaves_no_temporary_folder_behind(tmp_path, fails):
+    folder = RunFolder.prepare(tmp_path / "run")
+
+    def build(p):
+        blocks = p | beam.Create([block_of(rows_of("q", range(9)))])
+        blocks | WriteTables(str(folder.part("displays")), "display")
+        if fails:
+            blocks | beam.Map(lambda block: 1 // 0)
+
+    with folder.filling():
+        try:
+            counters = run_pipeline(build, choose_engine()[0])
+        except RunFailed:
+            assert fails
+        else:
+            folder.write_manifest(
+                command="replay",
+                settings={},
+                seed=0,
+                runner="DirectRunner",
+                engine="FnApiRunner",
+                counters=counters,
+                seconds=1.0,
+            )
+    left = {path.name for path in folder.path.iterdir()}
+    assert left <= {"displays", "run.json"} and folder.is_complete == (not fails)
+
+
+def test_a_write_that_fails_and_is_tried_again_writes_its_rows_once(tmp_path, monkeypatch):
+    conform, failures = table_sink._conform, iter([OSError("disk"), OSError("disk")])
+
+    def flaky(*arguments):
+        for error in failures:
+            raise error
+        return conform(*arguments)
+
+    monkeypatch.setattr(table_sink, "_conform", flaky)
+    blocks = [rows_of(f"q{i}", range(3)) for i in range(4)]
+    source = stream(*[add(i, block_of(rows)) for i, rows in enumerate(blocks)])
+    books = write(tmp_path, source, ["--streaming"], every_s=10)
+    assert next(failures, None) is None
+    assert as_multiset(read_rows(tmp_path / "displays")) == as_multiset(sum(blocks, []))
+    assert books["written_files_display"] == 1
