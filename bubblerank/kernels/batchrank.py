@@ -1,0 +1,303 @@
+"""BatchRank over many steps, compiled: ``bubblerank.rankers.batchrank`` to the bit.
+
+The items of a batch stand at consecutive places of ``order``, from its first position on. Of
+a batch with as many items as positions every item is counted at every step, so that the end
+of its stage is known when the stage begins; only the last batch can have more.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from bubblerank.config import RankerConfig
+from bubblerank.kernels.coins import first_word, word
+from bubblerank.kernels.kl import lower_bound, upper_bound
+from bubblerank.kernels.ledger import (
+    Ledger,
+    Recorder,
+    is_pending,
+    next_checkpoint,
+    record,
+    settle,
+    write_row,
+)
+from bubblerank.kernels.shuffle import shuffle_into
+from bubblerank.kernels.tally import POUR_EVERY, make_tally, pour, tally_list
+from bubblerank.kernels.world import World, draw_clicks
+from bubblerank.kl import exploration_budget
+from bubblerank.rankers.batchrank import Batch, BatchState, stage_length
+
+Ints = npt.NDArray[np.int64]
+
+_STAGES = 26
+_FIRST, _END, _STAGE, _DUE = range(4)
+_NEVER = 1 << 62
+
+
+class BatchArrays(NamedTuple):
+    """The state, changed in place.
+
+    order: items batch by batch. rows: of each batch its first and end place, stage, and the
+        step that its stage ends at (where every item is counted at every step).
+    shown: counts of the items of a last batch with more items than positions.
+    count: how many batches there are.
+    """
+
+    order: Ints
+    rows: Ints
+    shown: Ints
+    clicks: Ints
+    count: Ints
+
+
+def to_arrays(state: BatchState, shown: int, lengths: Ints) -> BatchArrays:
+    """A copy of a state, to be changed in place."""
+    arrays = BatchArrays(
+        order=np.zeros(state.items, dtype=np.int64),
+        rows=np.zeros((shown, 4), dtype=np.int64),
+        shown=np.zeros(state.items, dtype=np.int64),
+        clicks=np.zeros(state.items, dtype=np.int64),
+        count=np.array([len(state.batches)], dtype=np.int64),
+    )
+    first = 0
+    for row, batch in zip(arrays.rows, state.batches, strict=False):
+        end = first + len(batch.items)
+        exact = len(batch.items) == batch.length
+        due = state.step + int(lengths[batch.stage]) - batch.shown[0] if exact else _NEVER
+        row[:] = first, end, batch.stage, due
+        arrays.order[first:end] = batch.items
+        arrays.shown[list(batch.items)] = batch.shown
+        arrays.clicks[list(batch.items)] = batch.clicks
+        first = end
+    return arrays
+
+
+def from_arrays(arrays: BatchArrays, shown: int, lengths: Ints, step: int) -> BatchState:
+    """The state that arrays stand for."""
+    batches = []
+    for first, end, stage, due in arrays.rows[: arrays.count[0]].tolist():
+        items = tuple(arrays.order[first:end].tolist())
+        counts = tuple(arrays.shown[list(items)].tolist())
+        if due != _NEVER:
+            counts = (step + int(lengths[stage]) - due,) * len(items)
+        clicks = tuple(arrays.clicks[list(items)].tolist())
+        batches.append(Batch(min(end, shown) - first, stage, items, counts, clicks))
+    return BatchState(arrays.order.size, tuple(batches), step)
+
+
+@njit
+def choose_least_shown(arrays, first, end, length, first_shuffle, chosen, keys):
+    """The ``length`` least shown items of a batch, ties by the second shuffle words."""
+    items = arrays.order.size
+    for place in range(first, end):
+        keys[place] = word(first_shuffle, np.uint64(items + arrays.order[place]))
+    found = first
+    for place in range(first, end):
+        item = arrays.order[place]
+        ahead = 0
+        for other in range(first, end):
+            more = arrays.shown[arrays.order[other]] - arrays.shown[item]
+            if more < 0:
+                ahead += 1
+            elif more == 0 and (
+                keys[other] < keys[place] or (keys[other] == keys[place] and other < place)
+            ):
+                ahead += 1
+        if ahead < length:
+            chosen[found] = item
+            found += 1
+
+
+@njit
+def collect_least_shown(arrays, first, end, displayed, clicked):
+    """CollectClicks of the last batch; how often its least shown item is counted by now."""
+    order, shown = arrays.order, arrays.shown
+    least = shown[order[first]]
+    for place in range(first, end):
+        least = min(least, shown[order[place]])
+    for position in range(first, displayed.size):
+        item = displayed[position]
+        if shown[item] == least:
+            shown[item] += 1
+            arrays.clicks[item] += clicked[position]
+    for place in range(first, end):
+        if shown[order[place]] == least:
+            return least
+    return least + 1
+
+
+@njit
+def begin_stage(arrays, row, first, end, stage, positions, step, lengths):
+    """Write a batch at the beginning of a stage; its items stand ascending from ``first``."""
+    arrays.order[first:end].sort()
+    for place in range(first, end):
+        arrays.shown[arrays.order[place]] = 0
+        arrays.clicks[arrays.order[place]] = 0
+    due = step + lengths[stage] if end <= positions else _NEVER
+    arrays.rows[row, _FIRST] = first
+    arrays.rows[row, _END] = end
+    arrays.rows[row, _STAGE] = stage
+    arrays.rows[row, _DUE] = due
+
+
+@njit
+def update_batch(arrays, row, positions, step, lengths, budget):
+    """UpdateBatch at the end of a stage; whether the batch was split."""
+    order = arrays.order
+    first, end, stage = arrays.rows[row, _FIRST], arrays.rows[row, _END], arrays.rows[row, _STAGE]
+    last = min(end, positions)
+    lower = np.empty(end - first, dtype=np.int64)
+    upper = np.empty(end - first, dtype=np.int64)
+    for place in range(first, end):
+        clicks = arrays.clicks[order[place]]
+        lower[place - first] = lower_bound(clicks, lengths[stage], budget)
+        upper[place - first] = upper_bound(clicks, lengths[stage], budget, 0.0)
+    by_lower = np.argsort(-lower, kind="mergesort")
+    items = order[first:end][by_lower]
+    lower, upper = lower[by_lower], upper[by_lower]
+
+    highest = upper[end - first - 1]
+    for s in range(end - first - 1, 0, -1):
+        highest = max(highest, upper[s])
+        if s < last - first and lower[s - 1] > highest:
+            order[first:end] = items
+            for other in range(arrays.count[0], row + 1, -1):
+                arrays.rows[other] = arrays.rows[other - 1]
+            arrays.count[0] += 1
+            begin_stage(arrays, row, first, first + s, 0, positions, step, lengths)
+            begin_stage(arrays, row + 1, first + s, end, 0, positions, step, lengths)
+            return True
+
+    kept = first
+    for place in range(end - first):
+        if upper[place] >= lower[last - first - 1]:
+            order[kept] = items[place]
+            kept += 1
+    begin_stage(arrays, row, first, kept, stage + 1, positions, step, lengths)
+    return False
+
+
+@njit
+def update_due(arrays, positions, step, lengths, budget):
+    """Update the batches whose stage ends with this step; the step that the next one ends at."""
+    row = 0
+    while row < arrays.count[0]:
+        if arrays.rows[row, _DUE] == step and update_batch(
+            arrays, row, positions, step, lengths, budget
+        ):
+            row += 1
+        row += 1
+    return next_due(arrays)
+
+
+@njit
+def next_due(arrays):
+    """The first step that the stage of a batch ends at."""
+    due = _NEVER
+    for row in range(arrays.count[0]):
+        due = min(due, arrays.rows[row, _DUE])
+    return due
+
+
+@njit
+def place_ends(arrays, ends):
+    """The end of the batch of each place, and the first place of the last batch."""
+    for row in range(arrays.count[0]):
+        ends[arrays.rows[row, _FIRST] : arrays.rows[row, _END]] = arrays.rows[row, _END]
+    return arrays.rows[arrays.count[0] - 1, _FIRST]
+
+
+@njit(cache=True)
+def advance(arrays, start, lengths, budget, world, ledger, recorder, steps):
+    """Shuffle, display, draw clicks and learn, ``steps`` times."""
+    click, stop, pending, repeats = world.click, world.stop, ledger.pending, ledger.pending_count
+    click_key, shuffle_key = world.click_key, world.shuffle_key
+    order, won = arrays.order, arrays.clicks
+    shown, items = click.shape
+    base = np.arange(items)
+    ends = np.empty(items, dtype=np.int64)
+    keys = np.empty(items, dtype=np.uint64)
+    chosen = np.empty(items, dtype=np.int64)
+    displayed = np.empty(shown, dtype=np.int64)
+    clicked = np.zeros(shown, dtype=np.int64)
+    tally = make_tally(world)
+    factor, share, better, sums = tally.factor, tally.share, tally.better, tally.sums
+    attraction, counts_clicks = world.attraction, world.counts_clicks
+    best_reward, best_dcg = world.best_reward, world.best_dcg
+    allowed = world.twice_allowed_inversions
+    due = next_due(arrays)
+    last = place_ends(arrays, ends)
+    recording = recorder.displayed.shape[0] > 0
+    row_due = next_checkpoint(ledger)
+    clicks = 0
+
+    for done in range(steps):
+        step = start + done + 1
+        first = first_word(shuffle_key, step)
+        place = 0
+        while place < shown:
+            end = ends[place]
+            if end > shown:
+                choose_least_shown(arrays, place, end, shown - place, first, chosen, keys)
+                shuffle_into(chosen, place, shown, first, keys, displayed)
+            elif end > place + 1:
+                shuffle_into(order, place, end, first, keys, displayed)
+            else:
+                displayed[place] = order[place]
+            place = end
+
+        user = first_word(click_key, step)
+        clicks += draw_clicks(click, stop, user, displayed, clicked)
+        if recording:
+            record(recorder, done, displayed, clicked, base)
+        if not is_pending(pending, displayed):
+            tally_list(
+                factor, share, attraction, better, counts_clicks, best_reward, best_dcg, allowed,
+                pending, repeats[0], sums,
+            )  # fmt: skip
+            pending[:] = displayed
+            repeats[0] = 0
+        repeats[0] += 1
+        if step == row_due or done % POUR_EVERY == 0:
+            pour(sums, ledger.totals, ledger.counts)
+        if step == row_due:
+            ledger.counts[0] += clicks
+            clicks = 0
+            write_row(ledger, world, step, displayed)
+            row_due = next_checkpoint(ledger)
+
+        uncounted = shown
+        if ends[last] > shown:
+            uncounted = last
+            row = arrays.count[0] - 1
+            least = collect_least_shown(arrays, last, ends[last], displayed, clicked)
+            if least == lengths[arrays.rows[row, _STAGE]]:
+                arrays.rows[row, _DUE] = step
+                due = step
+        for position in range(uncounted):
+            won[displayed[position]] += clicked[position]
+        if step == due:
+            due = update_due(arrays, shown, step, lengths, budget)
+            last = place_ends(arrays, ends)
+    pour(sums, ledger.totals, ledger.counts)
+    settle(ledger, world)
+    ledger.counts[0] += clicks
+
+
+def advance_state(
+    state: BatchState,
+    config: RankerConfig,
+    world: World,
+    ledger: Ledger,
+    recorder: Recorder,
+    steps: int,
+) -> BatchState:
+    """The state after ``steps`` more steps in this world."""
+    horizon, shown = config.known_horizon("batchrank"), config.shown(state.items)
+    lengths = np.array([stage_length(stage, horizon) for stage in range(_STAGES)], dtype=np.int64)
+    arrays = to_arrays(state, shown, lengths)
+    budget = exploration_budget(horizon)
+    advance(arrays, state.step, lengths, budget, world, ledger, recorder, steps)
+    return from_arrays(arrays, shown, lengths, state.step + steps)
