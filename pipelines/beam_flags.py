@@ -18,7 +18,7 @@ _JAVA_FLAGS_OF_FLINK = """
     allow_non_restored_state attach_mode auto_balance_write_files_sharding_enabled
     auto_watermark_interval checkpoint_timeout_millis checkpointing_interval checkpointing_mode
     disable_metrics enable_stable_input_drain execution_mode_for_batch execution_retry_delay
-    externalized_checkpoints_enabled fail_on_checkpointing_errors fasterCopy
+    externalized_checkpoints_enabled fail_on_checkpointing_errors faster_copy
     finish_bundle_before_checkpointing flink_conf_dir force_unaligned_checkpoint_enabled
     job_check_interval_in_secs latency_tracking_interval max_bundle_size
     max_bundle_time_mills min_pause_between_checkpoints number_of_execution_retries
