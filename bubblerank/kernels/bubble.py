@@ -190,17 +190,18 @@ def _sum_patterns(counts, ledger, world, base, displayed):
 @njit(inline="always")
 def exchange_neighbours(base, is_open, first, parity, displayed, exchanged):
     """Lines 6-11: the displayed list; the exchange pattern as bits (of the first 63 pairs)."""
-    shown = displayed.size
-    for position in range(shown):
-        displayed[position] = base[position]
+    last = displayed.size - 1
+    displayed[0] = base[0]
+    displayed[last] = base[last]
     pattern = 0
     pair = 0
-    for upper in range(parity, shown - 1, 2):
-        exchanged[upper] = is_open[upper] and coin(first, pair)
-        if exchanged[upper]:
-            displayed[upper] = base[upper + 1]
-            displayed[upper + 1] = base[upper]
-            pattern |= 1 << (pair & 63)
+    for upper in range(parity, last, 2):
+        above, below = base[upper], base[upper + 1]
+        flip = is_open[upper] & coin(first, pair)
+        exchanged[upper] = flip
+        displayed[upper] = below if flip else above
+        displayed[upper + 1] = above if flip else below
+        pattern |= int(flip) << (pair & 63)
         pair += 1
     return pattern
 
@@ -221,6 +222,30 @@ def learn_neighbours(wins, trials, is_open, exchanged, clicked, parity, level, f
         if beats(-wins[upper], trials[upper], level):
             settled = True
     return settled
+
+
+@njit(_nrt=False)  # type: ignore[call-overload]
+def quiet_steps(
+    base, wins, trials, is_open, displayed, exchanged, clicked, counts,
+    click, stop, exchange_key, click_key, step, last, level, freeze,
+):  # fmt: skip
+    """Steps up to ``last``, or up to one that settles a pair; where nothing but users happens.
+
+    Gives the step reached, the clicks, and whether a pass is due. Compiled without reference
+    counting, which takes as long as the steps themselves: so it can make no arrays.
+    """
+    clicks = 0
+    while step < last:
+        step += 1
+        parity = step & 1
+        first = first_word(exchange_key, step)
+        pattern = exchange_neighbours(base, is_open, first, parity, displayed, exchanged)
+        counts[parity, pattern] += 1
+        user = first_word(click_key, step)
+        clicks += draw_clicks(click, stop, user, displayed, clicked)
+        if learn_neighbours(wins, trials, is_open, exchanged, clicked, parity, level, freeze):
+            return step, clicks, True
+    return step, clicks, False
 
 
 @njit(cache=True)
@@ -247,54 +272,65 @@ def advance(arrays, settings, world, ledger, recorder, steps):
     recording = recorder.displayed.shape[0] > 0
     row_due = next_checkpoint(ledger)
     clicks = 0
-    start = arrays.clock[0]
+    start = step = arrays.clock[0]
 
-    for done in range(steps):
-        step = start + done + 1
-        parity = step & 1
-
-        if doubling and step > horizon:
+    while step < start + steps:
+        if doubling and step + 1 > horizon:
             store_neighbours(arrays, shown, wins, trials)
             _sum_patterns(counts, ledger, world, counted_base, scratch)
-            doublings += extend_horizon(arrays, step)
+            doublings += extend_horizon(arrays, step + 1)
             horizon = arrays.clock[1]
             level = settings.log_inverse_deltas[doublings]
             load_neighbours(arrays, shown, level, wins, trials, is_open)
             counted_base[:] = base
             pass_due = True
 
-        first = first_word(world.exchange_key, step)
-        pattern = exchange_neighbours(base, is_open, first, parity, displayed, exchanged)
-        hidden = -1
-        if items > shown and (shown - parity) & 1:
-            challenge = first_word(world.challenge_key, step)
-            hidden = choose_challenger(arrays, shown, level, challenge)
-            if hidden >= 0 and coin(challenge, _CHALLENGE_COIN):
-                displayed[shown - 1] = hidden
-                hidden = base[shown - 1]
-
-        user = first_word(world.click_key, step)
-        clicks += draw_clicks(click, stop, user, displayed, clicked)
-        if recording:
-            record(recorder, done, displayed, clicked, base)
-        if counted:
-            counts[parity, pattern] += 1
+        if counted and not recording and not pass_due and step + 1 != row_due:
+            last = start + steps
+            if row_due:
+                last = min(last, row_due - 1)
+            if doubling:
+                last = min(last, horizon)
+            step, more, pass_due = quiet_steps(
+                base, wins, trials, is_open, displayed, exchanged, clicked, counts,
+                click, stop, world.exchange_key, world.click_key, step, last, level, freeze,
+            )  # fmt: skip
+            clicks += more
         else:
-            if not is_pending(pending, displayed):
-                make_pending(ledger, world, displayed)
-            repeats[0] += 1
-        if step == row_due:
-            _sum_patterns(counts, ledger, world, counted_base, scratch)
-            ledger.counts[0] += clicks
-            clicks = 0
-            write_row(ledger, world, step, displayed)
-            row_due = next_checkpoint(ledger)
+            step += 1
+            parity = step & 1
+            first = first_word(world.exchange_key, step)
+            pattern = exchange_neighbours(base, is_open, first, parity, displayed, exchanged)
+            hidden = -1
+            if items > shown and (shown - parity) & 1:
+                challenge = first_word(world.challenge_key, step)
+                hidden = choose_challenger(arrays, shown, level, challenge)
+                if hidden >= 0 and coin(challenge, _CHALLENGE_COIN):
+                    displayed[shown - 1] = hidden
+                    hidden = base[shown - 1]
 
-        if learn_neighbours(wins, trials, is_open, exchanged, clicked, parity, level, freeze):
-            pass_due = True
-        if hidden >= 0 and clicked[shown - 1]:
-            learn_hidden(arrays, displayed[shown - 1], hidden, level, freeze)
-            pass_due = True
+            user = first_word(world.click_key, step)
+            clicks += draw_clicks(click, stop, user, displayed, clicked)
+            if recording:
+                record(recorder, step - start - 1, displayed, clicked, base)
+            if counted:
+                counts[parity, pattern] += 1
+            else:
+                if not is_pending(pending, displayed):
+                    make_pending(ledger, world, displayed)
+                repeats[0] += 1
+            if step == row_due:
+                _sum_patterns(counts, ledger, world, counted_base, scratch)
+                ledger.counts[0] += clicks
+                clicks = 0
+                write_row(ledger, world, step, displayed)
+                row_due = next_checkpoint(ledger)
+
+            if learn_neighbours(wins, trials, is_open, exchanged, clicked, parity, level, freeze):
+                pass_due = True
+            if hidden >= 0 and clicked[shown - 1]:
+                learn_hidden(arrays, displayed[shown - 1], hidden, level, freeze)
+                pass_due = True
 
         if pass_due:
             store_neighbours(arrays, shown, wins, trials)

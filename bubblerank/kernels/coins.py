@@ -52,10 +52,7 @@ def coin(first, index):
 def draw(first, index):
     """The 32-bit draw for ``index`` in a step."""
     position = np.uint64(index)
-    bits = word(first, position >> _ONE)
-    if position & _ONE:
-        return bits >> _S32
-    return bits & _LOW
+    return (word(first, position >> _ONE) >> ((position & _ONE) * _S32)) & _LOW
 
 
 @njit(inline="always")
