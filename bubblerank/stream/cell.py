@@ -9,6 +9,8 @@ from bubblerank.stream.start import pack_strings, unpack_strings
 _TAG = b"CELL"
 _VERSION = 1
 
+NO_INTERVAL = -(1 << 62)
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -19,7 +21,7 @@ class Cell:
     frontier: event time and session id of the last session put in order; what comes before
         it is late.
     recent: the last session ids, to tell duplicates that arrive after their twin was consumed.
-    interval: the number of the snapshot interval that has sessions and no snapshot yet; -1: none.
+    interval: the number of the snapshot interval that has sessions and no snapshot yet.
     seen: whether the final statistics shall have a row (a session came, or a run is resumed).
     """
 
@@ -27,7 +29,7 @@ class Cell:
     state: bytes = b""
     frontier: tuple[int, str] | None = None
     recent: tuple[str, ...] = ()
-    interval: int = -1
+    interval: int = NO_INTERVAL
     seen: bool = False
 
     def to_bytes(self) -> bytes:

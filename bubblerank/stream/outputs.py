@@ -14,7 +14,7 @@ class Output(NamedTuple):
 class Kept(NamedTuple):
     """The end of a turn: the cell to keep, elements that must wait, counts for the books.
 
-    wake_us: the event time at which the ranker wants a turn even if nothing arrives.
+    wake_us: the next turn, even if nothing arrives, must reach at least this event time.
     """
 
     cell: bytes

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from bubblerank import state_codec
 from bubblerank.closed_loop import Displays
@@ -18,7 +20,7 @@ from bubblerank.sessions.rejects import Reason, RejectRows
 from bubblerank.sessions.rejects import to_ipc as rejects_to_ipc
 from bubblerank.stream import feedback
 from bubblerank.stream.admit import admit, remember
-from bubblerank.stream.cell import Cell
+from bubblerank.stream.cell import NO_INTERVAL, Cell
 from bubblerank.stream.frames import tag_of
 from bubblerank.stream.outputs import Kept, Output
 from bubblerank.stream.start import TAG as START_TAG
@@ -54,16 +56,19 @@ class Replay:
         starts = [data for data in elements if tag_of(data) == START_TAG]
         blocks = [decode(data) for data in elements if tag_of(data) != START_TAG]
         query.begin(starts)
-        waiting = []
+        waiting: tuple[bytes, ...] = ()
+        wakes = []
         if blocks:
             block = merge(blocks)
             ready = _ready(block, upto_us)
             if ready < len(block):
-                waiting.append(block.select(np.arange(ready, len(block))).to_bytes())
+                waiting = (block.select(np.arange(ready, len(block))).to_bytes(),)
+                wakes.append(int(block.event_time_us[ready]) + 1)
                 block = block.select(np.arange(ready))
             yield from query.consume(block)
         yield from query.close(upto_us)
-        yield Kept(query.cell.to_bytes(), tuple(waiting), query.counts, query.wake_us())
+        wakes += query.interval_ends_us()
+        yield Kept(query.cell.to_bytes(), waiting, query.counts, min(wakes, default=None))
 
 
 def _ready(block: Block, upto_us: int | None) -> int:
@@ -91,11 +96,10 @@ class _Query:
     counts: dict[str, int] = field(default_factory=dict)
 
     def begin(self, starts: Sequence[bytes]) -> None:
-        """Take the base list, or the state of an earlier run, if none is known yet."""
+        """Take the base list, or the latest state of an earlier run, if none is known yet."""
         candidates = [Start.from_bytes(data) for data in starts]
-        candidates.sort(key=lambda start: (not start.state, start.items))
         if candidates and not self.cell.items:
-            start = candidates[0]
+            start = max(candidates, key=lambda start: (self._steps(start), start.items))
             self.cell = replace(
                 self.cell, items=start.items, state=start.state, seen=bool(start.state)
             )
@@ -120,7 +124,7 @@ class _Query:
         self.cell = replace(self.cell, seen=True)
         ranked = _for_kernel(ordered, self.cell.items, self._shown())
         for interval, first, last in self._intervals(ordered.event_time_us):
-            if self.cell.interval not in (-1, interval):
+            if self.cell.interval not in (NO_INTERVAL, interval):
                 yield self._statistics()
             self.cell = replace(self.cell, interval=interval)
             yield from self._step(ordered, ranked, first, last)
@@ -129,27 +133,27 @@ class _Query:
         """The snapshot of an interval that is over, and at the end the final statistics."""
         every = self.settings.snapshot_every_us
         over = upto_us is None or (self.cell.interval + 1) * every <= upto_us
-        if every and self.cell.interval >= 0 and over:
+        if every and self.cell.interval != NO_INTERVAL and over:
             yield self._statistics()
-            self.cell = replace(self.cell, interval=-1)
+            self.cell = replace(self.cell, interval=NO_INTERVAL)
         if upto_us is None and self.cell.seen:
             yield self._statistics()
 
-    def wake_us(self) -> int | None:
-        """When the open snapshot interval ends."""
-        if not self.settings.snapshot_every_us or self.cell.interval < 0:
-            return None
-        return (self.cell.interval + 1) * self.settings.snapshot_every_us
+    def interval_ends_us(self) -> list[int]:
+        """When the open snapshot interval ends, if there is one."""
+        if not self.settings.snapshot_every_us or self.cell.interval == NO_INTERVAL:
+            return []
+        return [(self.cell.interval + 1) * self.settings.snapshot_every_us]
 
     def _intervals(self, times_us: npt.NDArray[np.int64]) -> Iterator[tuple[int, int, int]]:
         """(number, first row, end row) of the snapshot intervals that have sessions."""
         every = self.settings.snapshot_every_us
         if not every:
-            yield -1, 0, len(times_us)
+            yield NO_INTERVAL, 0, len(times_us)
             return
         numbers = times_us // every
         bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-        for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        for first, last in pairwise(bounds):
             yield int(numbers[first]), first, last
 
     def _step(self, block: Block, ranked: _Ranked, first: int, last: int) -> Iterator[Output]:
@@ -219,8 +223,6 @@ class _Query:
             )
             rows.add(int(block.position[row]), Reason.LATE, detail, block.to_payload(row))
         self._count("rejected", len(late))
-        import pyarrow as pa
-
         table = pa.Table.from_batches([rows.to_batch() for rows in rejects.values()])
         return Output("reject", rejects_to_ipc(table.combine_chunks().to_batches()[0]))
 
@@ -236,6 +238,12 @@ class _Query:
         if self.cell.state:
             return state_codec.decode(self.cell.state, config)[1]
         return bubble.start(len(self.cell.items), config)
+
+    def _steps(self, start: Start) -> int:
+        """How far the state to resume has come; -1 where there is only a base list."""
+        if not start.state:
+            return -1
+        return int(state_codec.decode(start.state, self.settings.config)[1].step)
 
     def _count(self, name: str, number: int) -> None:
         if number:

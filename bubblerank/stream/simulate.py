@@ -80,7 +80,9 @@ class Simulation:
         if cell is None and not tasks:
             yield Kept(b"", tuple(elements))
             return
-        content, state, sums = frames.unpack(_LOOP, _VERSION, cell) if cell else (tasks[0], b"", b"")
+        content, state, sums = (
+            frames.unpack(_LOOP, _VERSION, cell) if cell else (tasks[0], b"", b"")
+        )
         task = Task.from_bytes(content)
         experiment = self._experiment(task)
         progress = begin(experiment)

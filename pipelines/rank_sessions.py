@@ -1,0 +1,125 @@
+"""RankSessions: the one stateful step, keyed by query, in event-time order."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.coders import BytesCoder, VarIntCoder
+from apache_beam.metrics import Metrics
+from apache_beam.transforms.timeutil import TimeDomain
+from apache_beam.transforms.userstate import (
+    BagStateSpec,
+    ReadModifyWriteStateSpec,
+    TimerSpec,
+    on_timer,
+)
+from apache_beam.transforms.window import GlobalWindow, GlobalWindows
+from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
+
+from bubblerank.stream.outputs import Kept, Learner, Output
+from pipelines.write_tables import BOOKS
+
+KINDS = ("display", "statistic", "metric", "reject")
+MILLISECOND_US = 1000
+"""Runners keep the times of timers in whole milliseconds."""
+END_OF_TIME = Timestamp(
+    micros=GlobalWindow().max_timestamp().micros // MILLISECOND_US * MILLISECOND_US
+)
+
+
+class RankSessions(beam.PTransform):
+    """Elements (query, bytes) through a learner; outputs by kind, as Arrow IPC streams.
+
+    Elements wait in a bag until the watermark passes; then the learner takes its turn on all of
+    them at once: it orders, steps, and gives back what must still wait. A ranker's state is one
+    cell of bytes, read and written once a turn, in the global window. With ``every_s`` the turns
+    of a query come each time the watermark passes a multiple of that many seconds of event
+    time; without, there is one turn, at the end of the input.
+    """
+
+    def __init__(self, learner: Learner, every_s: float | None = None) -> None:
+        super().__init__()
+        if every_s is not None and not every_s >= 0.001:
+            raise ValueError(f"every_s must be at least 0.001 seconds, got {every_s}")
+        self._learner = learner
+        self._every_us = None if every_s is None else round(every_s * 1000) * MILLISECOND_US
+
+    def expand(self, elements: beam.PCollection) -> Any:
+        """Global window, then the stateful step."""
+        return (
+            elements
+            | "Unwindow" >> beam.WindowInto(GlobalWindows())
+            | "Rank" >> beam.ParDo(_Rank(self._learner, self._every_us)).with_outputs(*KINDS)
+        )
+
+
+@beam.typehints.with_input_types(tuple[str, bytes])
+@beam.typehints.with_output_types(bytes)
+class _Rank(beam.DoFn):
+    CELL = ReadModifyWriteStateSpec("cell", BytesCoder())
+    WAITING = BagStateSpec("waiting", BytesCoder())
+    DUE_AT = ReadModifyWriteStateSpec("due_at", VarIntCoder())
+    DUE = TimerSpec("due", TimeDomain.WATERMARK)
+
+    def __init__(self, learner: Learner, every_us: int | None) -> None:
+        self._learner = learner
+        self._every_us = every_us
+
+    def process(
+        self,
+        element: tuple[str, bytes],
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        waiting: Any = beam.DoFn.StateParam(WAITING),
+        due_at: Any = beam.DoFn.StateParam(DUE_AT),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> Iterable[bytes]:
+        """Let an element wait, and see to it that its turn comes."""
+        waiting.add(element[1])
+        if self._every_us is None:
+            due.set(END_OF_TIME)
+            return ()
+        known = due_at.read()
+        wanted = END_OF_TIME.micros
+        if timestamp > MIN_TIMESTAMP:
+            wanted = self._turn_after(timestamp.micros + 1)
+        if known is None or wanted < known:
+            due.set(Timestamp(micros=wanted))
+            due_at.write(wanted)
+        return ()
+
+    @on_timer(DUE)
+    def take_turn(
+        self,
+        key: str = beam.DoFn.KeyParam,
+        timestamp: Timestamp = beam.DoFn.TimestampParam,
+        cell: Any = beam.DoFn.StateParam(CELL),
+        waiting: Any = beam.DoFn.StateParam(WAITING),
+        due_at: Any = beam.DoFn.StateParam(DUE_AT),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> Iterator[Any]:
+        """Step through what comes before the watermark; at the end of time, through all."""
+        ends = timestamp >= END_OF_TIME
+        upto_us = None if ends else timestamp.micros
+        kept = Kept(b"")
+        for output in self._learner.turn(key, cell.read() or None, list(waiting.read()), upto_us):
+            if isinstance(output, Output):
+                yield beam.pvalue.TaggedOutput(output.kind, output.data)
+            else:
+                kept = output
+        waiting.clear()
+        for element in kept.waiting:
+            waiting.add(element)
+        cell.write(kept.cell)
+        for name, number in kept.counts.items():
+            Metrics.counter(BOOKS, name).inc(number)
+        if not ends:
+            wanted = END_OF_TIME.micros
+            if kept.wake_us is not None:
+                wanted = self._turn_after(kept.wake_us)
+            due.set(Timestamp(micros=wanted))
+            due_at.write(wanted)
+
+    def _turn_after(self, time_us: int) -> int:
+        """The first time for turns that is not before ``time_us``."""
+        every = self._every_us or MILLISECOND_US
+        return min(-(-time_us // every) * every, END_OF_TIME.micros)
