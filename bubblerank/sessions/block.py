@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ class Text:
     @cached_property
     def strings(self) -> tuple[str, ...]:
         """All strings."""
-        text, bounds = str(self.blob, "utf-8"), self.offsets.tolist()
+        text, bounds = str(self.blob, "utf-8"), accumulate(self.lengths.tolist(), initial=0)
         if len(text) == len(self.blob):
             return tuple([text[first:last] for first, last in pairwise(bounds)])
         return tuple([self.utf8(i).decode("utf-8") for i in range(len(self.lengths))])
@@ -146,10 +146,15 @@ class Block:
             position=self.position[chosen],
             step=self.step[chosen],
             list_id=self.list_id[chosen],
-            clicks=take_rows(self.clicks, self.list_lengths[self.list_id], chosen),
+            clicks=self._clicks_at(chosen),
             session_id_text=self.session_id_text.take(chosen),
             source_id=self.source_id[chosen],
         )
+
+    def _clicks_at(self, rows: IntArray) -> npt.NDArray[np.uint8]:
+        if self.width is not None:
+            return self.click_matrix[rows].reshape(-1)
+        return take_rows(self.clicks, self.list_lengths[self.list_id], rows)
 
     def to_payload(self, session: int) -> str:
         """One session as a JSON object in the session schema's fields."""
@@ -219,6 +224,12 @@ class _Cursor:
         return self._data[self._at - size : self._at]
 
 
+def _filled(count: int, value: int, kind: type[np.generic]) -> npt.NDArray[Any]:
+    array = np.empty(count, dtype=kind)
+    array.fill(value)
+    return array
+
+
 def decode(data: bytes) -> Block:
     """The block in `data`; its arrays are views of it.
 
@@ -231,7 +242,7 @@ def decode(data: bytes) -> Block:
     if header.flags & layout.HAS_STEPS:
         steps = cursor.array(np.int64, rows)
     else:
-        steps = np.full(rows, -1, dtype=np.int64)
+        steps = _filled(rows, -1, np.int64)
     list_id = cursor.array(np.int32, rows)
     id_lengths = cursor.array(np.int32, rows)
     if header.sources > 1:
@@ -239,7 +250,7 @@ def decode(data: bytes) -> Block:
     else:
         source_id = np.zeros(rows, dtype=np.int32)
     if header.flags & layout.UNIFORM:
-        list_lengths = np.full(header.lists, header.list_items // header.lists, dtype=np.int32)
+        list_lengths = _filled(header.lists, header.list_items // header.lists, np.int32)
     else:
         list_lengths = cursor.array(np.int32, header.lists)
     list_items = cursor.array(np.int32, header.list_items)

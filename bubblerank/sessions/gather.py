@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -43,33 +44,38 @@ def gather_blocks(
     for chunk in chunks:
         if waiting and chunk.rows.schema != waiting[0].rows.schema:
             yield _flush(waiting, source, max_sessions)
-            waiting, rows, size = [], 0, 0
+            rows = size = 0
         waiting.append(chunk)
         rows += chunk.rows.num_rows + chunk.rejects.num_rows
         size += chunk.rows.nbytes + chunk.rejects.nbytes
         if rows >= rows_at_once or size >= bytes_at_once:
             yield _flush(waiting, source, max_sessions)
-            waiting, rows, size = [], 0, 0
+            rows = size = 0
+            pa.default_memory_pool().release_unused()
     if waiting:
         yield _flush(waiting, source, max_sessions)
+    pa.default_memory_pool().release_unused()
 
 
 def _flush(chunks: list[RawChunk], source: str, max_sessions: int) -> Gathered:
+    """Empty `chunks`, which lets go of the raw rows before blocks are made of them."""
     table = pa.Table.from_batches([chunk.rows for chunk in chunks])
-    batches = table.unify_dictionaries().combine_chunks().to_batches()
+    positions = np.concatenate([chunk.positions for chunk in chunks])
     rejects = [chunk.rejects for chunk in chunks if chunk.rejects.num_rows]
-    good = None
-    if table.num_rows:
-        (batch,) = batches
-        positions = np.concatenate([chunk.positions for chunk in chunks])
-        good, bad = validate(batch, source, positions)
+    clicks_outside = sum(chunk.clicks_outside for chunk in chunks)
+    chunks.clear()
+    table = table.unify_dictionaries().combine_chunks()
+    sessions: list[pa.RecordBatch] = []
+    for batch in table.to_batches():
+        here, positions = np.split(positions, [batch.num_rows])
+        good, bad = validate(batch, source, here)
+        sessions.append(good)
         rejects += [bad] if bad.num_rows else []
     rejected = sum(batch.num_rows for batch in rejects)
-    sessions = good.num_rows if good is not None else 0
     return Gathered(
-        encode_blocks(good, source, max_sessions) if good is not None else iter(()),
+        chain.from_iterable(encode_blocks(good, source, max_sessions) for good in sessions),
         rejects,
-        sessions + rejected,
+        rejected + sum(good.num_rows for good in sessions),
         rejected,
-        sum(chunk.clicks_outside for chunk in chunks),
+        clicks_outside,
     )

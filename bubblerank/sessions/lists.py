@@ -30,8 +30,8 @@ class DistinctLists(NamedTuple):
 def offsets_of(lengths: npt.NDArray[np.integer]) -> IntArray:
     """Where each row begins in the flat array, and where the last one ends."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+    offsets[1:] = lengths
+    return offsets.cumsum(out=offsets)
 
 
 def uniform_width(lengths: npt.NDArray[np.integer]) -> int | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bubblerank.sessions.block import Block, Text
-from bubblerank.sessions.order import session_order
+from bubblerank.sessions.order import argsort, session_order
 
 IntArray = npt.NDArray[np.int64]
 
@@ -28,8 +28,12 @@ def merge(blocks: Sequence[Block]) -> Block:
     if len(queries) > 1:
         raise ValueError(f"blocks of one query can be merged, got {len(queries)} queries")
     together = blocks[0] if len(blocks) == 1 else _concatenate(blocks)
-    order = session_order(None, together.event_time_us, together.session_id_text.arrow())
-    order = _settle_doubles(together, order)
+    times = together.event_time_us
+    order = argsort(times)
+    steps = np.diff(times[order])
+    if not steps.all():
+        order = session_order(None, times, together.session_id_text.arrow())
+        order = _settle_doubles(together, order)
     if bool((order[1:] > order[:-1]).all()):
         return together
     return together.select(order)
@@ -42,11 +46,12 @@ def _concatenate(blocks: Sequence[Block]) -> Block:
     list_ids, source_ids = [], []
     for block in blocks:
         item_numbers = _number(items, block.items)
-        codes = item_numbers[block.list_items]
-        bounds = block.list_offsets.tolist()
-        pieces = [codes[a:b].tobytes() for a, b in pairwise(bounds)]
+        codes = item_numbers[block.list_items].tobytes()
+        bounds = accumulate(block.list_lengths.tolist(), initial=0)
+        pieces = [codes[4 * first : 4 * last] for first, last in pairwise(bounds)]
         list_ids.append(_number(lists, pieces)[block.list_id])
-        source_ids.append(_number(sources, block.sources)[block.source_id])
+        source_numbers = _number(sources, block.sources)
+        source_ids.append(source_numbers[block.source_id])
     words = [word.encode("utf-8") for word in items]
     return replace(
         blocks[0],

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 IntArray = npt.NDArray[np.int64]
+_SMALL = 500
 
 
 def session_order(groups: IntArray | None, times: IntArray, session_ids: pa.Array) -> IntArray:
@@ -31,7 +32,9 @@ def session_order(groups: IntArray | None, times: IntArray, session_ids: pa.Arra
 def argsort(keys: IntArray) -> IntArray:
     """A stable argsort of int64 keys: key and row packed into one word where both fit."""
     count = len(keys)
-    if count < 2 or bool((keys[1:] >= keys[:-1]).all()):
+    if count < _SMALL:
+        return np.argsort(keys, kind="stable")
+    if bool((keys[1:] >= keys[:-1]).all()):
         return np.arange(count, dtype=np.int64)
     row_bits = count.bit_length()
     low, high = int(keys.min()), int(keys.max())
