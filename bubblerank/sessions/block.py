@@ -5,53 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from bubblerank.sessions import layout
 from bubblerank.sessions.lists import offsets_of, take_rows, uniform_width
+from bubblerank.sessions.packed_text import Text
 
 IntArray = npt.NDArray[np.int64]
 CodeArray = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
-class Text:
-    """Strings as UTF-8 bytes back to back and the length of each."""
-
-    lengths: CodeArray
-    blob: bytes | memoryview
-
-    @cached_property
-    def offsets(self) -> IntArray:
-        """Where each string begins, and where the last one ends."""
-        return offsets_of(self.lengths)
-
-    @cached_property
-    def strings(self) -> tuple[str, ...]:
-        """All strings."""
-        text, bounds = str(self.blob, "utf-8"), accumulate(self.lengths.tolist(), initial=0)
-        if len(text) == len(self.blob):
-            return tuple([text[first:last] for first, last in pairwise(bounds)])
-        return tuple([self.utf8(i).decode("utf-8") for i in range(len(self.lengths))])
-
-    def utf8(self, index: int) -> bytes:
-        """The bytes of one string."""
-        return bytes(self.blob[self.offsets[index] : self.offsets[index + 1]])
-
-    def arrow(self) -> pa.LargeStringArray:
-        """All strings as an Arrow array, nothing copied."""
-        buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.blob)]
-        return pa.Array.from_buffers(pa.large_string(), len(self.lengths), buffers)
-
-    def take(self, rows: IntArray) -> Text:
-        """The strings at `rows`."""
-        blob = take_rows(np.frombuffer(self.blob, np.uint8), self.lengths, rows)
-        return Text(self.lengths[rows], blob.tobytes())
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bubblerank.sessions.block import Block, Text
+from bubblerank.sessions.block import Block
 from bubblerank.sessions.order import argsort, session_order
+from bubblerank.sessions.packed_text import Text
 
 IntArray = npt.NDArray[np.int64]
 
