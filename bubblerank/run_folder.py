@@ -77,11 +77,12 @@ class RunFolder:
 
     @contextmanager
     def filling(self) -> Iterator["RunFolder"]:
-        """Whatever happens inside, leave no temporary file behind; on failure no manifest."""
+        """Whatever happens inside, leave no temporary file behind; on failure no half run."""
         try:
             yield self
         except BaseException:
-            (self.path / MANIFEST).unlink(missing_ok=True)
+            for name in (MANIFEST, *PARTS):
+                _remove(self.path / name)
             raise
         finally:
             _remove(self.path / TEMPORARY)

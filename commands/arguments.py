@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bubblerank.config import RankerConfig
 
 MAX_INTEGER = 2**63 - 1
+SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def integer(minimum: int, maximum: int = MAX_INTEGER) -> Callable[[str], int]:
@@ -58,6 +59,31 @@ def open_probability(text: str) -> float:
     return value
 
 
+def probability(text: str) -> float:
+    """An argparse type for a number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"must lie in [0, 1], got {text}")
+    return value
+
+
+def duration(text: str) -> float:
+    """An argparse type for a time span in seconds: a number with s, m, h or d behind it."""
+    unit = SECONDS_IN.get(text[-1:], math.nan)
+    try:
+        value = float(text[:-1]) * unit
+    except ValueError:
+        value = math.nan
+    if not 0.001 <= value < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"must be a number with s, m, h or d behind it, at least 0.001s, got {text!r}"
+        )
+    return value
+
+
 def add_run_folder(parser: argparse.ArgumentParser) -> None:
     """Add `--out` and `--overwrite` for the folder that a command fills."""
     group = parser.add_argument_group("run folder")
@@ -93,7 +119,7 @@ def add_seed(parser: argparse.ArgumentParser) -> None:
 
 
 def add_ranker(parser: argparse.ArgumentParser, *, default_horizon: str) -> None:
-    """Add the flags of a ranker; `default_horizon` says in words what no `--horizon` means."""
+    """Add the flags of BubbleRank; `default_horizon` says in words what no `--horizon` means."""
     group = parser.add_argument_group("ranker")
     group.add_argument(
         "--horizon",
@@ -115,16 +141,20 @@ def add_ranker(parser: argparse.ArgumentParser, *, default_horizon: str) -> None
         help="how many items are displayed (default: as the problem or the list has)",
     )
     group.add_argument(
+        "--freeze-decided",
+        action="store_true",
+        help="stop learning about a pair once its order is decided",
+    )
+
+
+def add_top(parser: argparse.ArgumentParser) -> None:
+    """Add `--top`, for commands that know how attractive items are."""
+    parser.add_argument(
         "--top",
         type=integer(1, 1000),
         default=5,
         metavar="T",
         help="positions that regret, reward and NDCG look at (default: 5)",
-    )
-    group.add_argument(
-        "--freeze-decided",
-        action="store_true",
-        help="stop learning about a pair once its order is decided",
     )
 
 
@@ -138,10 +168,9 @@ def ranker_config(args: argparse.Namespace, default_horizon: int | None) -> "Ran
             "give one of them"
         )
     planned = default_horizon if args.horizon is None else args.horizon
-    fixed = args.delta is not None
     return RankerConfig(
         positions=args.positions,
-        horizon=None if fixed or planned == "auto" else planned,
+        horizon=None if planned == "auto" else planned,
         delta=args.delta,
         freeze_decided=args.freeze_decided,
     )

@@ -68,6 +68,8 @@ def _dispatch(arguments: list[str]) -> int:
         raise UsageError(f"{known}; the flags of a command follow its name")
     if name not in COMMANDS:
         raise UsageError(unknown_name("command", name, COMMANDS))
+    if COMMANDS[name].beam:
+        _keep_beam_quiet()
     module = importlib.import_module(COMMANDS[name].module)
     parser = CommandParser(
         prog=f"bubblerank {name}", description=_sentence(COMMANDS[name]), epilog=module.EXAMPLES
@@ -78,6 +80,13 @@ def _dispatch(arguments: list[str]) -> int:
     except SystemExit:  # argparse has printed the help
         return OK
     return int(module.run(args))
+
+
+def _keep_beam_quiet() -> None:
+    """Beam warns through the root logger, already when it is imported: only errors are shown."""
+    import logging
+
+    logging.basicConfig(level=logging.ERROR, format="%(levelname)s %(name)s: %(message)s")
 
 
 def help_text() -> str:
@@ -92,7 +101,7 @@ def help_text() -> str:
         "  -h, --help  show this help\n"
         "  --version   show the version\n\n"
         "`bubblerank COMMAND --help` has the options of a command, with examples.\n"
-        "Exit codes: 0 fine, 1 failed or different, 2 usage, 130 interrupted.\n"
+        "Exit codes: 0 fine, 1 failed or different, 2 usage, 4 too many rejects, 130 interrupted.\n"
         "BUBBLERANK_DEBUG=1 shows the stack trace of an error.\n"
     )
 

@@ -17,6 +17,7 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 from bubblerank.stream.outputs import Kept, Learner, Output
+from pipelines import pulse
 from pipelines.write_tables import BOOKS
 
 KINDS = ("display", "statistic", "metric", "reject")
@@ -112,6 +113,7 @@ class _Rank(beam.DoFn):
         cell.write(kept.cell)
         for name, number in kept.counts.items():
             Metrics.counter(BOOKS, name).inc(number)
+        pulse.add(kept.counts.get("ranked", 0))
         if not ends:
             wanted = END_OF_TIME.micros
             if kept.wake_us is not None:

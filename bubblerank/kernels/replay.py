@@ -66,9 +66,7 @@ def recognise(base, is_open, parity, displayed, exchanged):
         above, below = displayed[upper], displayed[upper + 1]
         same = above == base[upper] and below == base[upper + 1]
         exchanged[upper] = not same
-        if not same and not (
-            is_open[upper] and above == base[upper + 1] and below == base[upper]
-        ):
+        if not same and not (is_open[upper] and above == base[upper + 1] and below == base[upper]):
             return False
     return True
 

@@ -137,6 +137,7 @@ class _Query:
             yield self._statistics()
             self.cell = replace(self.cell, interval=NO_INTERVAL)
         if upto_us is None and self.cell.seen:
+            self._count("queries", 1)
             yield self._statistics()
 
     def interval_ends_us(self) -> list[int]:

@@ -1,6 +1,7 @@
 """Rows of displays, statistics and metrics as Arrow IPC streams, in columns from the start."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,18 +44,34 @@ def display_tables(
         count = len(steps[rows])
         ids = pa.nulls(count, pa.string()) if session_ids is None else session_ids[rows]
         times = None if event_times_us is None else event_times_us[rows]
-        columns = {
-            "ranker": _constant(ranker, count),
-            "query": _constant(query, count),
-            "run": pa.array(np.full(count, run, dtype=np.int32)),
-            "step": pa.array(steps[rows]),
-            "session_id": ids.cast(pa.string()),
-            "event_time": _timestamps(times, count),
-            "base": _lists(displays.base[rows], names),
-            "displayed": _lists(displays.displayed[rows], names),
-            "clicks": _click_lists(displays.clicked[rows]),
-        }
-        yield to_ipc(pa.table(columns))
+        schema = display_schema()
+        columns = [
+            _constant(ranker, count),
+            _constant(query, count),
+            pa.array(np.full(count, run, dtype=np.int32)),
+            pa.array(steps[rows]),
+            ids.cast(pa.string()),
+            _timestamps(times, count),
+            _lists(displays.base[rows], names, schema.field("base").type),
+            _lists(displays.displayed[rows], names, schema.field("displayed").type),
+            _click_lists(displays.clicked[rows], schema.field("clicks").type),
+        ]
+        yield to_ipc(pa.Table.from_arrays(columns, schema=schema))
+
+
+@cache
+def display_schema() -> pa.Schema:
+    """The display schema with dictionaries for its text: a file's reader sees the plain one."""
+    schema = schemas.arrow_schema("display")
+    text = pa.dictionary(pa.int32(), pa.string())
+    fields = []
+    for field in schema:
+        if field.name in ("ranker", "query"):
+            field = field.with_type(text)
+        elif field.name in ("base", "displayed"):
+            field = field.with_type(pa.list_(field.type.value_field.with_type(text)))
+        fields.append(field)
+    return pa.schema(fields)
 
 
 def _constant(value: str, count: int) -> pa.DictionaryArray:
@@ -71,15 +88,17 @@ def _offsets(rows: int, width: int) -> pa.Array:
     return pa.array(np.arange(rows + 1, dtype=np.int32) * np.int32(width))
 
 
-def _lists(indexes: npt.NDArray[np.int16], names: pa.StringArray) -> pa.ListArray:
+def _lists(
+    indexes: npt.NDArray[np.int16], names: pa.StringArray, kind: pa.DataType
+) -> pa.ListArray:
     codes = pa.array(indexes.astype(np.int32).reshape(-1))
     values = pa.DictionaryArray.from_arrays(codes, names)
-    return pa.ListArray.from_arrays(_offsets(*indexes.shape), values)
+    return pa.ListArray.from_arrays(_offsets(*indexes.shape), values, type=kind)
 
 
-def _click_lists(clicked: npt.NDArray[np.uint8]) -> pa.ListArray:
+def _click_lists(clicked: npt.NDArray[np.uint8], kind: pa.DataType) -> pa.ListArray:
     values = pa.array(clicked.reshape(-1).astype(np.bool_))
-    return pa.ListArray.from_arrays(_offsets(*clicked.shape), values)
+    return pa.ListArray.from_arrays(_offsets(*clicked.shape), values, type=kind)
 
 
 def statistic_record(

@@ -1,0 +1,203 @@
+"""`bubblerank replay`: a click log as a stream through BubbleRank."""
+
+import argparse
+from typing import Any
+
+from bubblerank.errors import UsageError
+from commands.arguments import (
+    add_output,
+    add_ranker,
+    add_run_folder,
+    add_seed,
+    duration,
+    integer,
+    probability,
+    ranker_config,
+    refuse_nonempty,
+)
+from commands.output import remark, show_json, show_record
+
+EXAMPLES = """\
+examples:
+  bubblerank replay --log 'logs/*.parquet' --base-lists lists.jsonl --out runs/monday
+  bubblerank replay --log 'logs/*.avro' --feedback match --out runs/matched
+  bubblerank replay --log tuesday.jsonl --base-lists lists.jsonl --resume runs/monday \\
+      --out runs/tuesday
+  bubblerank replay --log clicks.parquet --map query=q,items=urls --snapshot-every 1d \\
+      --out runs/mapped -- --direct_num_workers=2
+
+Feedback `logged` learns from every list that the ranker could have displayed: for logs that it,
+or another ranker that exchanges neighbours at random, produced. Feedback `match` learns only
+from lists that the ranker's own coins draw.
+Writes displays/, statistics/, rejects/ (where there are any) and run.json.
+Exit codes: 0 fine, 1 failed, 2 usage, 4 more rejects than --max-reject-rate.
+"""
+TOO_MANY_REJECTS = 4
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `replay`."""
+    log = parser.add_argument_group("log")
+    log.add_argument(
+        "--log", metavar="GLOB", nargs="+", required=True, help="files of sessions, or globs"
+    )
+    log.add_argument(
+        "--log-format",
+        choices=("avro", "parquet", "jsonl", "yandex"),
+        help="the format of the log (default: by each file's extension)",
+    )
+    log.add_argument(
+        "--map",
+        metavar="OURS=THEIRS,...",
+        help="the log's names for our columns, as in query=q,items=urls",
+    )
+    log.add_argument(
+        "--max-reject-rate",
+        type=probability,
+        default=1.0,
+        metavar="R",
+        help="exit with code 4 when a larger share of the log is rejected (default: 1)",
+    )
+    log.add_argument(
+        "--duplicate-memory",
+        type=integer(0, 1_000_000),
+        default=64,
+        metavar="M",
+        help="session ids that a query remembers, to tell late duplicates (default: 64)",
+    )
+    log.add_argument(
+        "--block-sessions",
+        type=integer(1, 10_000_000),
+        default=16_384,
+        metavar="B",
+        help="sessions in an element of the stream; changes no row (default: 16384)",
+    )
+    learning = parser.add_argument_group("learning")
+    learning.add_argument(
+        "--feedback",
+        choices=("logged", "match"),
+        default="logged",
+        help="what a logged list may teach (default: logged)",
+    )
+    learning.add_argument(
+        "--base-lists",
+        metavar="F|most-frequent|first",
+        default="most-frequent",
+        help="each query's production list: a file of records with query and items (problem "
+        "files are such), its most frequent list, or its first (default: most-frequent)",
+    )
+    learning.add_argument(
+        "--resume", metavar="STATISTICS", help="go on from the statistics of this earlier run"
+    )
+    learning.add_argument(
+        "--snapshot-every",
+        type=duration,
+        metavar="D",
+        help="also write statistics each D of event time, as in 90s, 15m, 6h, 1d",
+    )
+    add_seed(parser)
+    add_ranker(parser, default_horizon="auto")
+    add_run_folder(parser)
+    add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Replay, then print the books."""
+    refuse_nonempty(args.out, args.overwrite)
+    config = ranker_config(args, None)
+    columns = column_map(args.map)
+
+    from bubblerank.stream.replay import Replay
+    from commands.execution import execute
+    from pipelines.base_lists import FIRST, MOST_FREQUENT, read_base_lists, statistics_files
+    from pipelines.read_sessions import expand_patterns
+    from pipelines.replay import ReplaySettings, build
+
+    given = args.base_lists not in (MOST_FREQUENT, FIRST)
+    settings = ReplaySettings(
+        replay=Replay(
+            config=config,
+            feedback=args.feedback,
+            first_list=args.base_lists == FIRST,
+            seed=args.seed,
+            snapshot_every_us=round((args.snapshot_every or 0) * 1_000_000),
+            duplicate_memory=args.duplicate_memory,
+        ),
+        logs=tuple(expand_patterns(args.log, args.log_format)),
+        out=str(args.out),
+        base_lists=read_base_lists(args.base_lists) if given else None,
+        resume=tuple(statistics_files(args.resume)) if args.resume else (),
+        log_format=args.log_format,
+        column_map=columns,
+        block_sessions=args.block_sessions,
+    )
+    remark(f"{len(settings.logs)} files, feedback {args.feedback}", quiet=args.quiet)
+    manifest = execute(
+        args, "replay", lambda pipeline: build(pipeline, settings), _in_force(args, settings)
+    )
+    return _report(args, manifest)
+
+
+def column_map(text: str | None) -> dict[str, str]:
+    """`ours=theirs,...` as a mapping."""
+    pairs = [pair.partition("=") for pair in text.split(",")] if text else []
+    bad = [ours for ours, sign, theirs in pairs if not (ours and sign and theirs)]
+    if bad or len({ours for ours, _, _ in pairs}) != len(pairs):
+        raise UsageError(f"--map {text} must be ours=theirs,... with each of ours once")
+    return {ours: theirs for ours, _, theirs in pairs}
+
+
+def _in_force(args: argparse.Namespace, settings: Any) -> dict[str, Any]:
+    config = settings.replay.config
+    return {
+        "logs": list(settings.logs),
+        "log_format": args.log_format,
+        "column_map": dict(settings.column_map),
+        "feedback": args.feedback,
+        "base_lists": args.base_lists,
+        "resume": args.resume,
+        "snapshot_every_seconds": args.snapshot_every,
+        "duplicate_memory": args.duplicate_memory,
+        "horizon": "auto" if config.doubling else config.horizon,
+        "delta": config.delta,
+        "positions": config.positions,
+        "freeze_decided": config.freeze_decided,
+    }
+
+
+def _report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
+    from dataclasses import asdict
+
+    from bubblerank.books import Books
+    from bubblerank.fairness import Fairness
+
+    counters = manifest["counters"]
+    books = Books.from_counters(counters)
+    fairness = Fairness(counters.get("exchange_chances", 0), counters.get("exchanges", 0))
+    rankable = books.ranked + books.off_policy
+    record = {
+        **asdict(books),
+        "used": books.ranked / rankable if rankable else 0.0,
+        "queries": counters.get("queries", 0),
+        "exchanged": fairness.share,
+    }
+    if args.format == "json":
+        show_json({"run": str(args.out), **record, "fair_coins": fairness.warning is None})
+    else:
+        show_record(record, form="table", title=f"Replay of {books.read:,} sessions")
+    remark(
+        f"{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
+        quiet=args.quiet,
+    )
+    if args.feedback == "logged" and fairness.warning:
+        remark(fairness.warning)
+    if books.rejected:
+        remark(f"why records were rejected: {args.out}/rejects, column reason", quiet=args.quiet)
+    remark(f"next: bubblerank inspect {args.out} --query QUERY", quiet=args.quiet)
+    if books.reject_rate > args.max_reject_rate:
+        remark(
+            f"{books.reject_rate:.2%} of the log was rejected, --max-reject-rate is "
+            f"{args.max_reject_rate:.2%}"
+        )
+        return TOO_MANY_REJECTS
+    return 0
