@@ -124,6 +124,64 @@ def test_the_golden_bytes_of_version_1_of_cascade_klucb():
     assert state_codec.encode("cascade-klucb", state) == golden
 
 
+def test_the_golden_bytes_of_version_1_of_toprank():
+    """Step 7 of 3 items: 0 won 6 of 7 against 1, which is below it; 1 lost 3 of 3 against 2."""
+    golden = framed(bytes.fromhex("01 04 0e 06 0402 0c 020c 00 06"))
+    name, state = state_codec.decode(golden, CONFIG)
+    assert (name, state.step) == ("toprank", 7)
+    np.testing.assert_array_equal(state.wins, [[0, 5, 0], [-5, 0, -3], [0, 3, 0]])
+    np.testing.assert_array_equal(state.trials, [[0, 7, 0], [7, 0, 3], [0, 3, 0]])
+    assert np.argwhere(state.below).tolist() == [[1, 0], [1, 2]]
+    assert state_codec.encode("toprank", state) == golden
+
+
+def test_the_golden_bytes_of_version_1_of_batchrank():
+    """Step 9 of 3 items: 1 alone on top in stage 2; 0 and 2 below it, shown 4 and 5 times."""
+    golden = framed(
+        bytes.fromhex(
+            "01 03 12 06 04"  # step 9, 3 items, 2 batches
+            "02 04 02 0c"
+            "02 0c"  # 1 position, stage 2, 1 item, 6 times; item 1, 3 clicks
+            "04 00 04 08"
+            "00 00"
+            "04 0a"  # 2 positions, stage 0, 2 items, 4 times; 0 and 2
+        )
+    )
+    name, state = state_codec.decode(golden, CONFIG)
+    assert (name, state.step, state.items) == ("batchrank", 9, 3)
+    top, rest = state.batches
+    assert (top.length, top.stage, top.items, top.shown, top.clicks) == (1, 2, (1,), (6,), (3,))
+    assert (rest.length, rest.stage, rest.items) == (2, 0, (0, 2))
+    assert (rest.shown, rest.clicks) == ((4, 5), (0, 2))
+    assert state_codec.encode("batchrank", state) == golden
+
+
+@pytest.mark.parametrize(
+    "ranker, numbers",
+    [
+        ("bubblerank", [1, 1, 0, 0]),
+        ("bubblerank", [1, 1, 2**40, 0]),
+        ("bubblerank", [9, 9, 2, 0, 0, 0]),
+        ("bubblerank", [9, 9, 2, 0, 1, 1, 0, 10, 0]),
+        ("bubblerank", [2**70, 9, 1, 0, 0]),
+        ("bubblerank", [9, 9, 3, 0, 1, 2, 2, 2**63 - 1, 0, 1, 2**63 - 1, 1, 0]),
+        ("baseline", [9, 0]),
+        ("cascade-klucb", [9, 0]),
+        ("batchrank", [9, 3, 1, 2, 0, 0, 4]),
+        ("batchrank", [9, 0, 0]),
+        ("toprank", [9, 0, 0]),
+        ("toprank", [9, 2, 1, 0, 2**63 - 1, 1]),
+        ("toprank", [9, 3, 2, 2**63 - 1, 1, 1, 2**63 - 1, 1, 1]),
+        ("toprank", [9, 10**9, 0]),
+    ],
+)
+def test_numbers_that_no_ranker_writes_are_refused(ranker, numbers):
+    code = {"bubblerank": 1, "cascade-klucb": 2, "batchrank": 3, "toprank": 4, "baseline": 5}
+    body = bytes([1, code[ranker]]) + b"".join(map(varint, numbers))
+    with pytest.raises(ValueError, match=f"state of {ranker} is corrupted"):
+        state_codec.decode(framed(body), CONFIG)
+
+
 @by_ranker
 def test_codes_of_rankers_never_change(ranker):
     codes = {"bubblerank": 1, "cascade-klucb": 2, "batchrank": 3, "toprank": 4, "baseline": 5}
