@@ -42,14 +42,14 @@ class BatchArrays(NamedTuple):
     order: items batch by batch. rows: of each batch its first and end place, stage, and the
         step that its stage ends at (where every item is counted at every step).
     shown: counts of the items of a last batch with more items than positions.
-    count: how many batches there are.
+    size: how many batches there are.
     """
 
     order: Ints
     rows: Ints
     shown: Ints
     clicks: Ints
-    count: Ints
+    size: Ints
 
 
 def to_arrays(state: BatchState, shown: int, lengths: Ints) -> BatchArrays:
@@ -59,7 +59,7 @@ def to_arrays(state: BatchState, shown: int, lengths: Ints) -> BatchArrays:
         rows=np.zeros((shown, 4), dtype=np.int64),
         shown=np.zeros(state.items, dtype=np.int64),
         clicks=np.zeros(state.items, dtype=np.int64),
-        count=np.array([len(state.batches)], dtype=np.int64),
+        size=np.array([len(state.batches)], dtype=np.int64),
     )
     first = 0
     for row, batch in zip(arrays.rows, state.batches, strict=False):
@@ -77,7 +77,7 @@ def to_arrays(state: BatchState, shown: int, lengths: Ints) -> BatchArrays:
 def from_arrays(arrays: BatchArrays, shown: int, lengths: Ints, step: int) -> BatchState:
     """The state that arrays stand for."""
     batches = []
-    for first, end, stage, due in arrays.rows[: arrays.count[0]].tolist():
+    for first, end, stage, due in arrays.rows[: arrays.size[0]].tolist():
         items = tuple(arrays.order[first:end].tolist())
         counts = tuple(arrays.shown[list(items)].tolist())
         if due != _NEVER:
@@ -163,9 +163,9 @@ def update_batch(arrays, row, positions, step, lengths, budget):
         highest = max(highest, upper[s])
         if s < last - first and lower[s - 1] > highest:
             order[first:end] = items
-            for other in range(arrays.count[0], row + 1, -1):
+            for other in range(arrays.size[0], row + 1, -1):
                 arrays.rows[other] = arrays.rows[other - 1]
-            arrays.count[0] += 1
+            arrays.size[0] += 1
             begin_stage(arrays, row, first, first + s, 0, positions, step, lengths)
             begin_stage(arrays, row + 1, first + s, end, 0, positions, step, lengths)
             return True
@@ -183,7 +183,7 @@ def update_batch(arrays, row, positions, step, lengths, budget):
 def update_due(arrays, positions, step, lengths, budget):
     """Update the batches whose stage ends with this step; the step that the next one ends at."""
     row = 0
-    while row < arrays.count[0]:
+    while row < arrays.size[0]:
         if arrays.rows[row, _DUE] == step and update_batch(
             arrays, row, positions, step, lengths, budget
         ):
@@ -196,7 +196,7 @@ def update_due(arrays, positions, step, lengths, budget):
 def next_due(arrays):
     """The first step that the stage of a batch ends at."""
     due = _NEVER
-    for row in range(arrays.count[0]):
+    for row in range(arrays.size[0]):
         due = min(due, arrays.rows[row, _DUE])
     return due
 
@@ -204,9 +204,9 @@ def next_due(arrays):
 @njit
 def place_ends(arrays, ends):
     """The end of the batch of each place, and the first place of the last batch."""
-    for row in range(arrays.count[0]):
+    for row in range(arrays.size[0]):
         ends[arrays.rows[row, _FIRST] : arrays.rows[row, _END]] = arrays.rows[row, _END]
-    return arrays.rows[arrays.count[0] - 1, _FIRST]
+    return arrays.rows[arrays.size[0] - 1, _FIRST]
 
 
 @njit(cache=True)
@@ -271,7 +271,7 @@ def advance(arrays, start, lengths, budget, world, ledger, recorder, steps):
         uncounted = shown
         if ends[last] > shown:
             uncounted = last
-            row = arrays.count[0] - 1
+            row = arrays.size[0] - 1
             least = collect_least_shown(arrays, last, ends[last], displayed, clicked)
             if least == lengths[arrays.rows[row, _STAGE]]:
                 arrays.rows[row, _DUE] = step

@@ -76,7 +76,7 @@ def upper_bound(clicks, observations, budget, guess):
         return least
     won, lost = np.float64(clicks), np.float64(observations - clicks)
     entropy = negative_entropy(won, lost)
-    point = np.int64(root(entropy, won, lost, budget, guess) * ONE)
+    point = int(root(entropy, won, lost, budget, guess) * ONE)
     point = max(least, min(point, ONE - 1))
     while point > least and divergence(entropy, won, lost, point * CELL) > budget:
         point -= 1
