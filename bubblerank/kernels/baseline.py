@@ -10,7 +10,6 @@ from bubblerank.kernels.coins import first_word
 from bubblerank.kernels.ledger import (
     Ledger,
     Recorder,
-    is_pending,
     make_pending,
     next_checkpoint,
     record,
@@ -21,33 +20,41 @@ from bubblerank.kernels.world import World, draw_clicks
 from bubblerank.rankers.baseline import BaselineState
 
 
+@njit(_nrt=False)  # type: ignore[call-overload]
+def quiet_steps(displayed, clicked, click, stop, click_key, step, last):
+    """Draw the clicks of the steps up to ``last``; compiled without reference counting."""
+    clicks = 0
+    while step < last:
+        step += 1
+        clicks += draw_clicks(click, stop, first_word(click_key, step), displayed, clicked)
+    return clicks
+
+
 @njit(cache=True)
 def advance(start, world, ledger, recorder, steps):
     """Display R_0 and draw clicks, ``steps`` times."""
-    click, stop, pending, repeats = world.click, world.stop, ledger.pending, ledger.pending_count
     base = np.arange(world.click.shape[1])
     displayed = base[: world.click.shape[0]]
     clicked = np.zeros(displayed.size, dtype=np.int64)
     recording = recorder.displayed.shape[0] > 0
     row_due = next_checkpoint(ledger)
-    clicks = 0
-
-    for done in range(steps):
-        step = start + done + 1
-        user = first_word(world.click_key, step)
-        clicks += draw_clicks(click, stop, user, displayed, clicked)
+    step, end = start, start + steps
+    make_pending(ledger, world, displayed)
+    while step < end:
+        last = step + 1 if recording else end
+        if row_due:
+            last = min(last, row_due)
+        ledger.counts[0] += quiet_steps(
+            displayed, clicked, world.click, world.stop, world.click_key, step, last
+        )
+        ledger.pending_count[0] += last - step
+        step = last
         if recording:
-            record(recorder, done, displayed, clicked, base)
-        if not is_pending(pending, displayed):
-            make_pending(ledger, world, displayed)
-        repeats[0] += 1
+            record(recorder, step - start - 1, displayed, clicked, base)
         if step == row_due:
-            ledger.counts[0] += clicks
-            clicks = 0
             write_row(ledger, world, step, displayed)
             row_due = next_checkpoint(ledger)
     settle(ledger, world)
-    ledger.counts[0] += clicks
 
 
 def advance_state(

@@ -24,7 +24,7 @@ from bubblerank.kernels.ledger import (
     write_row,
 )
 from bubblerank.kernels.shuffle import shuffle_into
-from bubblerank.kernels.tally import POUR_EVERY, make_tally, pour, tally_list
+from bubblerank.kernels.tally import POUR_EVERY, await_list, make_tally, pour, tally_list
 from bubblerank.kernels.world import World, draw_clicks
 from bubblerank.kl import exploration_budget
 from bubblerank.rankers.batchrank import Batch, BatchState, stage_length
@@ -87,18 +87,18 @@ def from_arrays(arrays: BatchArrays, shown: int, lengths: Ints, step: int) -> Ba
     return BatchState(arrays.order.size, tuple(batches), step)
 
 
-@njit
-def choose_least_shown(arrays, first, end, length, first_shuffle, chosen, keys):
+@njit(inline="always")
+def choose_least_shown(order, shown, first, end, length, first_shuffle, chosen, keys):
     """The ``length`` least shown items of a batch, ties by the second shuffle words."""
-    items = arrays.order.size
+    items = order.size
     for place in range(first, end):
-        keys[place] = word(first_shuffle, np.uint64(items + arrays.order[place]))
+        keys[place] = word(first_shuffle, np.uint64(items + order[place]))
     found = first
     for place in range(first, end):
-        item = arrays.order[place]
+        item = order[place]
         ahead = 0
         for other in range(first, end):
-            more = arrays.shown[arrays.order[other]] - arrays.shown[item]
+            more = shown[order[other]] - shown[item]
             if more < 0:
                 ahead += 1
             elif more == 0 and (
@@ -110,10 +110,9 @@ def choose_least_shown(arrays, first, end, length, first_shuffle, chosen, keys):
             found += 1
 
 
-@njit
-def collect_least_shown(arrays, first, end, displayed, clicked):
+@njit(inline="always")
+def collect_least_shown(order, shown, won, first, end, displayed, clicked):
     """CollectClicks of the last batch; how often its least shown item is counted by now."""
-    order, shown = arrays.order, arrays.shown
     least = shown[order[first]]
     for place in range(first, end):
         least = min(least, shown[order[place]])
@@ -121,17 +120,40 @@ def collect_least_shown(arrays, first, end, displayed, clicked):
         item = displayed[position]
         if shown[item] == least:
             shown[item] += 1
-            arrays.clicks[item] += clicked[position]
+            won[item] += clicked[position]
+    now = least + 1
     for place in range(first, end):
-        if shown[order[place]] == least:
-            return least
-    return least + 1
+        now = min(now, shown[order[place]])
+    return now
+
+
+@njit
+def sort_places(order, first, end):
+    """Sort the items of a batch, by insertion."""
+    for begin in range(first + 1, end):
+        item, place = order[begin], begin
+        while place > first and order[place - 1] > item:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = item
+
+
+@njit
+def sort_by_lower(items, lower, upper):
+    """Sort items by descending lower bound, equal ones as they stand; by insertion."""
+    for begin in range(1, items.size):
+        item, low, high, place = items[begin], lower[begin], upper[begin], begin
+        while place > 0 and lower[place - 1] < low:
+            items[place], lower[place] = items[place - 1], lower[place - 1]
+            upper[place] = upper[place - 1]
+            place -= 1
+        items[place], lower[place], upper[place] = item, low, high
 
 
 @njit
 def begin_stage(arrays, row, first, end, stage, positions, step, lengths):
     """Write a batch at the beginning of a stage; its items stand ascending from ``first``."""
-    arrays.order[first:end].sort()
+    sort_places(arrays.order, first, end)
     for place in range(first, end):
         arrays.shown[arrays.order[place]] = 0
         arrays.clicks[arrays.order[place]] = 0
@@ -154,9 +176,8 @@ def update_batch(arrays, row, positions, step, lengths, budget):
         clicks = arrays.clicks[order[place]]
         lower[place - first] = lower_bound(clicks, lengths[stage], budget)
         upper[place - first] = upper_bound(clicks, lengths[stage], budget, 0.0)
-    by_lower = np.argsort(-lower, kind="mergesort")
-    items = order[first:end][by_lower]
-    lower, upper = lower[by_lower], upper[by_lower]
+    items = order[first:end].copy()
+    sort_by_lower(items, lower, upper)
 
     highest = upper[end - first - 1]
     for s in range(end - first - 1, 0, -1):
@@ -209,13 +230,61 @@ def place_ends(arrays, ends):
     return arrays.rows[arrays.size[0] - 1, _FIRST]
 
 
+@njit(_nrt=False)  # type: ignore[call-overload]
+def quiet_steps(
+    order, shown, won, ends, keys, chosen, displayed, clicked, pending, repeats,
+    factor, share, attraction, better, sums, counts_clicks, best_reward, best_dcg, allowed,
+    click, stop, shuffle_key, click_key, step, last, last_first, last_length,
+):  # fmt: skip
+    """Steps up to ``last``, or up to one that ends the stage of a batch with hidden items.
+
+    Such a batch begins at ``last_first`` and counts its items ``last_length`` times. Gives the
+    step reached, the clicks, and whether that stage is over. Compiled without reference
+    counting, which takes longer than the steps themselves.
+    """
+    clicks = 0
+    positions = displayed.size
+    has_hidden = ends[last_first] > positions
+    always_counted = last_first if has_hidden else positions
+    while step < last:
+        step += 1
+        first = first_word(shuffle_key, step)
+        place = 0
+        while place < always_counted:
+            end = ends[place]
+            if end == place + 1:
+                displayed[place] = order[place]
+            else:
+                shuffle_into(order, place, end, first, keys, displayed)
+            place = end
+        if has_hidden:
+            end = ends[place]
+            choose_least_shown(order, shown, place, end, positions - place, first, chosen, keys)
+            shuffle_into(chosen, place, positions, first, keys, displayed)
+
+        clicks += draw_clicks(click, stop, first_word(click_key, step), displayed, clicked)
+        if not is_pending(pending, displayed):
+            tally_list(
+                factor, share, attraction, better, counts_clicks, best_reward, best_dcg, allowed,
+                pending, repeats[0], sums,
+            )  # fmt: skip
+            await_list(pending, repeats, displayed)
+        repeats[0] += 1
+        for position in range(always_counted):
+            won[displayed[position]] += clicked[position]
+        if has_hidden:
+            end = ends[last_first]
+            if last_length == collect_least_shown(
+                order, shown, won, last_first, end, displayed, clicked
+            ):
+                return step, clicks, True
+    return step, clicks, False
+
+
 @njit(cache=True)
 def advance(arrays, start, lengths, budget, world, ledger, recorder, steps):
     """Shuffle, display, draw clicks and learn, ``steps`` times."""
-    click, stop, pending, repeats = world.click, world.stop, ledger.pending, ledger.pending_count
-    click_key, shuffle_key = world.click_key, world.shuffle_key
-    order, won = arrays.order, arrays.clicks
-    shown, items = click.shape
+    shown, items = world.click.shape
     base = np.arange(items)
     ends = np.empty(items, dtype=np.int64)
     keys = np.empty(items, dtype=np.uint64)
@@ -223,67 +292,37 @@ def advance(arrays, start, lengths, budget, world, ledger, recorder, steps):
     displayed = np.empty(shown, dtype=np.int64)
     clicked = np.zeros(shown, dtype=np.int64)
     tally = make_tally(world)
-    factor, share, better, sums = tally.factor, tally.share, tally.better, tally.sums
-    attraction, counts_clicks = world.attraction, world.counts_clicks
-    best_reward, best_dcg = world.best_reward, world.best_dcg
-    allowed = world.twice_allowed_inversions
-    due = next_due(arrays)
-    last = place_ends(arrays, ends)
     recording = recorder.displayed.shape[0] > 0
     row_due = next_checkpoint(ledger)
-    clicks = 0
+    due = next_due(arrays)
+    last_first = place_ends(arrays, ends)
+    step, end = start, start + steps
 
-    for done in range(steps):
-        step = start + done + 1
-        first = first_word(shuffle_key, step)
-        place = 0
-        while place < shown:
-            end = ends[place]
-            if end > shown:
-                choose_least_shown(arrays, place, end, shown - place, first, chosen, keys)
-                shuffle_into(chosen, place, shown, first, keys, displayed)
-            elif end > place + 1:
-                shuffle_into(order, place, end, first, keys, displayed)
-            else:
-                displayed[place] = order[place]
-            place = end
-
-        user = first_word(click_key, step)
-        clicks += draw_clicks(click, stop, user, displayed, clicked)
+    while step < end:
+        bottom = arrays.size[0] - 1
+        last = step + 1 if recording else min(end, due, step + POUR_EVERY)
+        if row_due:
+            last = min(last, row_due)
+        step, clicks, is_over = quiet_steps(
+            arrays.order, arrays.shown, arrays.clicks, ends, keys, chosen, displayed, clicked,
+            ledger.pending, ledger.pending_count, tally.factor, tally.share, world.attraction,
+            tally.better, tally.sums, world.counts_clicks, world.best_reward, world.best_dcg,
+            world.twice_allowed_inversions, world.click, world.stop, world.shuffle_key,
+            world.click_key, step, last, last_first, lengths[arrays.rows[bottom, _STAGE]],
+        )  # fmt: skip
+        ledger.counts[0] += clicks
+        pour(tally.sums, ledger.totals, ledger.counts)
         if recording:
-            record(recorder, done, displayed, clicked, base)
-        if not is_pending(pending, displayed):
-            tally_list(
-                factor, share, attraction, better, counts_clicks, best_reward, best_dcg, allowed,
-                pending, repeats[0], sums,
-            )  # fmt: skip
-            pending[:] = displayed
-            repeats[0] = 0
-        repeats[0] += 1
-        if step == row_due or done % POUR_EVERY == 0:
-            pour(sums, ledger.totals, ledger.counts)
+            record(recorder, step - start - 1, displayed, clicked, base)
         if step == row_due:
-            ledger.counts[0] += clicks
-            clicks = 0
             write_row(ledger, world, step, displayed)
             row_due = next_checkpoint(ledger)
-
-        uncounted = shown
-        if ends[last] > shown:
-            uncounted = last
-            row = arrays.size[0] - 1
-            least = collect_least_shown(arrays, last, ends[last], displayed, clicked)
-            if least == lengths[arrays.rows[row, _STAGE]]:
-                arrays.rows[row, _DUE] = step
-                due = step
-        for position in range(uncounted):
-            won[displayed[position]] += clicked[position]
-        if step == due:
+        if is_over:
+            arrays.rows[bottom, _DUE] = step
+        if is_over or step == due:
             due = update_due(arrays, shown, step, lengths, budget)
-            last = place_ends(arrays, ends)
-    pour(sums, ledger.totals, ledger.counts)
+            last_first = place_ends(arrays, ends)
     settle(ledger, world)
-    ledger.counts[0] += clicks
 
 
 def advance_state(

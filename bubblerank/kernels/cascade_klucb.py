@@ -175,23 +175,50 @@ def sink_into_place(arrays, brackets, order, place, step, budget):
     order[place] = item
 
 
-@njit
-def observe_first(arrays, brackets, item):
-    """An item that was never observed becomes one of which nothing is known."""
-    brackets.low[item] = -np.inf
-    brackets.high[item] = np.inf
-    arrays.observations[item] = 1
+@njit(_nrt=False)  # type: ignore[call-overload]
+def quiet_steps(
+    order, displayed, clicked, low, high, per_budget, per_trial, per_click, trials, won, observed,
+    click, stop, click_key, step, last, known_step, budget, rate, checked,
+):  # fmt: skip
+    """Steps up to ``last``, or up to one before which the brackets leave the order in doubt.
+
+    Gives the step reached, the clicks, and whether there is a doubt; ``checked`` where the
+    order of the first step is known. Compiled without reference counting, which takes longer
+    than the steps themselves.
+    """
+    clicks = 0
+    while step < last:
+        if not checked:
+            most = budget + rate * (step + 1 - known_step)
+            for place in range(1, order.size):
+                above, below = order[place - 1], order[place]
+                if not surely_above(low, high, per_budget, trials, above, below, most):
+                    return step, clicks, True
+        checked = False
+        step += 1
+        clicks += draw_clicks(click, stop, first_word(click_key, step), displayed, clicked)
+        for position in range(displayed.size):
+            item = displayed[position]
+            if observed[item] == 0:
+                low[item] = -np.inf
+                high[item] = np.inf
+            else:
+                trials[item] += 1.0
+                high[item] += per_trial[item]
+            observed[item] += 1
+            if clicked[position]:
+                won[item] += 1
+                low[item] += 1.0
+                high[item] += per_click[item]
+                break
+    return step, clicks, False
 
 
 @njit(cache=True)
 def advance(arrays, start, world, ledger, recorder, steps):
     """Rank, display, draw clicks and learn, ``steps`` times."""
-    click, stop, pending, repeats = world.click, world.stop, ledger.pending, ledger.pending_count
-    won, observations = arrays.clicks, arrays.observations
     brackets = make_brackets(arrays)
-    low, high, trials = brackets.low, brackets.high, brackets.trials
-    per_budget, per_trial, per_click = brackets.per_budget, brackets.per_trial, brackets.per_click
-    shown, items = click.shape
+    shown, items = world.click.shape
     base = np.arange(items)
     order = np.arange(items)
     displayed = order[:shown]
@@ -199,48 +226,38 @@ def advance(arrays, start, world, ledger, recorder, steps):
     known_step, budget, rate = 0, 0.0, 0.0
     recording = recorder.displayed.shape[0] > 0
     row_due = next_checkpoint(ledger)
-    clicks = 0
+    step, end = start, start + steps
+    in_doubt = checked = False
 
-    for done in range(steps):
-        step = start + done + 1
-        if step > known_step + (known_step >> _SLOWLY):
-            known_step, budget, rate = step, exploration_budget(step), budget_growth(step)
-        most = budget + rate * (step - known_step)
-        for place in range(1, items):
-            above, below = order[place - 1], order[place]
-            if not surely_above(low, high, per_budget, trials, above, below, most):
-                if known_step != step:
-                    known_step, budget, rate = step, exploration_budget(step), budget_growth(step)
-                sink_into_place(arrays, brackets, order, place, step, budget)
-
-        user = first_word(world.click_key, step)
-        clicks += draw_clicks(click, stop, user, displayed, clicked)
-        if recording:
-            record(recorder, done, displayed, clicked, base)
-        if not is_pending(pending, displayed):
+    while step < end:
+        if in_doubt or step >= known_step + (known_step >> _SLOWLY):
+            known_step = step + 1
+            budget, rate = exploration_budget(known_step), budget_growth(known_step)
+        if in_doubt:
+            for place in range(1, items):
+                sink_into_place(arrays, brackets, order, place, known_step, budget)
+            checked = True
+        if not is_pending(ledger.pending, displayed):
             make_pending(ledger, world, displayed)
-        repeats[0] += 1
-        if step == row_due:
-            ledger.counts[0] += clicks
-            clicks = 0
+        last = step + 1 if recording else min(end, known_step + (known_step >> _SLOWLY))
+        if row_due:
+            last = min(last, row_due)
+        before = step
+        step, clicks, in_doubt = quiet_steps(
+            order, displayed, clicked, brackets.low, brackets.high, brackets.per_budget,
+            brackets.per_trial, brackets.per_click, brackets.trials, arrays.clicks,
+            arrays.observations, world.click, world.stop, world.click_key, step, last,
+            known_step, budget, rate, checked,
+        )  # fmt: skip
+        checked = False
+        ledger.counts[0] += clicks
+        ledger.pending_count[0] += step - before
+        if recording and not in_doubt:
+            record(recorder, before - start, displayed, clicked, base)
+        if step == row_due and step > before:
             write_row(ledger, world, step, displayed)
             row_due = next_checkpoint(ledger)
-
-        for position in range(shown):
-            item = displayed[position]
-            if observations[item] == 0:
-                observe_first(arrays, brackets, item)
-            else:
-                observations[item] += 1
-                trials[item] += 1.0
-                high[item] += per_trial[item]
-            if clicked[position]:
-                won[item] += 1
-                low[item] += 1.0
-                high[item] += per_click[item]
-                break
     settle(ledger, world)
-    ledger.counts[0] += clicks
 
 
 def advance_state(

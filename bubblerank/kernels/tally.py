@@ -149,6 +149,14 @@ def tally_list(
             sums[6] += count
 
 
+@njit(inline="always")
+def await_list(pending, repeats, displayed):
+    """Make a list the pending one, none of its steps counted yet."""
+    for position in range(displayed.size):
+        pending[position] = displayed[position]
+    repeats[0] = 0
+
+
 @njit
 def pour(sums, totals, counts):
     """Move the sums into those of a ledger."""

@@ -24,7 +24,7 @@ from bubblerank.kernels.ledger import (
     write_row,
 )
 from bubblerank.kernels.shuffle import shuffle_into
-from bubblerank.kernels.tally import POUR_EVERY, make_tally, pour, tally_list
+from bubblerank.kernels.tally import POUR_EVERY, await_list, make_tally, pour, tally_list
 from bubblerank.kernels.world import World, draw_clicks
 from bubblerank.rankers.toprank import TopState, confidence_level
 
@@ -76,12 +76,74 @@ def find_blocks(below, order, ends):
             ends[place] = placed
 
 
+@njit(inline="always")
+def learn(ahead, below, order, ends, displayed, clicked, item_clicked, level):
+    """Add the pairs of a clicked item and one of its block that is not; whether any is settled."""
+    grown = False
+    begin = 0
+    for position in range(displayed.size):
+        item_clicked[displayed[position]] = clicked[position]
+    for position in range(displayed.size):
+        end = ends[position]
+        if clicked[position] and end > begin + 1:
+            winner = displayed[position]
+            for place in range(begin, end):
+                loser = order[place]
+                if not item_clicked[loser]:
+                    ahead[winner, loser] += 1
+                    wins = ahead[winner, loser] - ahead[loser, winner]
+                    trials = ahead[winner, loser] + ahead[loser, winner]
+                    if is_settled(wins, trials, level):
+                        below[loser, winner] = True
+                        grown = True
+        if position + 1 == end:
+            begin = end
+    for position in range(displayed.size):
+        item_clicked[displayed[position]] = 0
+    return grown
+
+
+@njit(_nrt=False)  # type: ignore[call-overload]
+def quiet_steps(
+    ahead, below, order, ends, keys, displayed, clicked, item_clicked, pending, repeats,
+    factor, share, attraction, better, sums, counts_clicks, best_reward, best_dcg, allowed,
+    click, stop, shuffle_key, click_key, step, last, level,
+):  # fmt: skip
+    """Steps up to ``last``, or up to one after which the relation has grown.
+
+    Gives the step reached, the clicks, and whether the relation has grown. Compiled without
+    reference counting, which takes longer than the steps themselves.
+    """
+    clicks = 0
+    while step < last:
+        step += 1
+        first = first_word(shuffle_key, step)
+        place = 0
+        while place < displayed.size:
+            end = ends[place]
+            if end == place + 1:
+                displayed[place] = order[place]
+            else:
+                shuffle_into(order, place, end, first, keys, displayed)
+            place = end
+        total = draw_clicks(click, stop, first_word(click_key, step), displayed, clicked)
+        clicks += total
+        if not is_pending(pending, displayed):
+            tally_list(
+                factor, share, attraction, better, counts_clicks, best_reward, best_dcg, allowed,
+                pending, repeats[0], sums,
+            )  # fmt: skip
+            await_list(pending, repeats, displayed)
+        repeats[0] += 1
+        if total > 0 and learn(ahead, below, order, ends, displayed, clicked, item_clicked, level):
+            return step, clicks, True
+    return step, clicks, False
+
+
 @njit(cache=True)
 def advance(arrays, start, level, world, ledger, recorder, steps):
     """Shuffle, display, draw clicks and learn, ``steps`` times."""
-    click, stop, pending, repeats = world.click, world.stop, ledger.pending, ledger.pending_count
-    ahead, below = arrays.ahead, arrays.below
-    shown, items = click.shape
+    shown, items = world.click.shape
     base = np.arange(items)
     order = np.empty(items, dtype=np.int64)
     ends = np.empty(items, dtype=np.int64)
@@ -89,79 +151,33 @@ def advance(arrays, start, level, world, ledger, recorder, steps):
     displayed = np.empty(shown, dtype=np.int64)
     clicked = np.zeros(shown, dtype=np.int64)
     item_clicked = np.zeros(items, dtype=np.int64)
-    find_blocks(below, order, ends)
     tally = make_tally(world)
-    factor, share, better, sums = tally.factor, tally.share, tally.better, tally.sums
-    attraction, counts_clicks = world.attraction, world.counts_clicks
-    best_reward, best_dcg = world.best_reward, world.best_dcg
-    allowed = world.twice_allowed_inversions
-    click_key, shuffle_key = world.click_key, world.shuffle_key
     recording = recorder.displayed.shape[0] > 0
     row_due = next_checkpoint(ledger)
-    clicks = 0
+    step, end = start, start + steps
+    grown = True
 
-    for done in range(steps):
-        step = start + done + 1
-        first = first_word(shuffle_key, step)
-        place = 0
-        while place < shown:
-            end = ends[place]
-            if end == place + 1:
-                displayed[place] = order[place]
-            else:
-                shuffle_into(order, place, end, first, keys, displayed)
-            place = end
-
-        user = first_word(click_key, step)
-        total = draw_clicks(click, stop, user, displayed, clicked)
-        clicks += total
+    while step < end:
+        if grown:
+            find_blocks(arrays.below, order, ends)
+        last = step + 1 if recording else min(end, step + POUR_EVERY)
+        if row_due:
+            last = min(last, row_due)
+        step, clicks, grown = quiet_steps(
+            arrays.ahead, arrays.below, order, ends, keys, displayed, clicked, item_clicked,
+            ledger.pending, ledger.pending_count, tally.factor, tally.share, world.attraction,
+            tally.better, tally.sums, world.counts_clicks, world.best_reward, world.best_dcg,
+            world.twice_allowed_inversions, world.click, world.stop, world.shuffle_key,
+            world.click_key, step, last, level,
+        )  # fmt: skip
+        ledger.counts[0] += clicks
+        pour(tally.sums, ledger.totals, ledger.counts)
         if recording:
-            record(recorder, done, displayed, clicked, base)
-        if not is_pending(pending, displayed):
-            tally_list(
-                factor, share, attraction, better, counts_clicks, best_reward, best_dcg, allowed,
-                pending, repeats[0], sums,
-            )  # fmt: skip
-            pending[:] = displayed
-            repeats[0] = 0
-        repeats[0] += 1
-        if step == row_due or done % POUR_EVERY == 0:
-            pour(sums, ledger.totals, ledger.counts)
+            record(recorder, step - start - 1, displayed, clicked, base)
         if step == row_due:
-            ledger.counts[0] += clicks
-            clicks = 0
             write_row(ledger, world, step, displayed)
             row_due = next_checkpoint(ledger)
-
-        if total == 0:
-            continue
-        grown = False
-        for position in range(shown):
-            item_clicked[displayed[position]] = clicked[position]
-        begin = 0
-        for position in range(shown):
-            end = ends[position]
-            if clicked[position] and end > begin + 1:
-                winner = displayed[position]
-                for other in range(begin, end):
-                    loser = order[other]
-                    if item_clicked[loser]:
-                        continue
-                    ahead[winner, loser] += 1
-                    wins = ahead[winner, loser] - ahead[loser, winner]
-                    trials = ahead[winner, loser] + ahead[loser, winner]
-                    if is_settled(wins, trials, level):
-                        below[loser, winner] = True
-                        grown = True
-            if position + 1 == end:
-                begin = end
-        for position in range(shown):
-            item_clicked[displayed[position]] = 0
-        if grown:
-            find_blocks(below, order, ends)
-    pour(sums, ledger.totals, ledger.counts)
     settle(ledger, world)
-    ledger.counts[0] += clicks
 
 
 def advance_state(
