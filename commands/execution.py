@@ -1,6 +1,7 @@
 """Running a pipeline for a command: folder, engine, progress, books, manifest."""
 
 import argparse
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from commands.output import remark
 from commands.progress import Progress
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def execute(
     folder = RunFolder.prepare(args.out, args.overwrite)
     started = time.monotonic()
     with folder.filling():
-        with watching(total, args.quiet):
+        with interruptible(), telling_of_compilation(args.quiet), watching(total, args.quiet):
             counters = run_pipeline(build, options)
         books = Books.from_counters(counters)
         books.balance()
@@ -54,17 +56,68 @@ def execute(
 
 
 @contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends in a KeyboardInterrupt, also where an engine makes another error of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupted.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if interrupted.is_set():
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if interrupted.is_set():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def telling_of_compilation(quiet: bool) -> Iterator[None]:
+    """Say once why nothing seems to happen, should numba compile instead of taking its cache."""
+    from numba.core import event
+
+    told = threading.Event()
+
+    class Listener(event.Listener):
+        def on_start(self, event: object) -> None:
+            if not told.is_set():
+                told.set()
+                remark(
+                    "compiling kernels for this machine: about 10 s, only this once", quiet=quiet
+                )
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Listener()):
+        yield
+
+
+@contextmanager
 def watching(total: int | None, quiet: bool) -> Iterator[None]:
-    """Report on stderr how many sessions have been ranked, while the work inside goes on."""
+    """Report on stderr how far the work inside has come: sessions read, then sessions ranked."""
     from pipelines import pulse
 
     pulse.reset()
     ended = threading.Event()
-    with Progress("sessions", total, quiet=quiet) as progress:
+    with Progress("sessions ranked", total, quiet=quiet) as progress:
 
         def look() -> None:
             while not ended.wait(_SECONDS_BETWEEN_LOOKS):
-                progress.update(pulse.ranked())
+                read, ranked = pulse.read(), pulse.ranked()
+                if ranked:
+                    progress.update(ranked, total=total or read)
+                elif read:
+                    progress.update(read, what="sessions read")
 
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()

@@ -50,26 +50,30 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, done: int) -> None:
-        """Say that `done` of the work is done."""
+    def update(self, done: int, *, what: str | None = None, total: int | None = None) -> None:
+        """Say that `done` is done: of the work, or of the stage of it that `what` names."""
         if self.quiet or self._clock() < self._next:
             return
         if sys.stderr.isatty():
-            self._draw(done)
+            self._draw(done, what or self.what, total or (None if what else self.total))
         else:
             self._next = self._clock() + SECONDS_BETWEEN_LINES
-            share = f" of {self.total:,} ({done / self.total:.0%})" if self.total else ""
-            remark(f"{done:,}{share} {self.what}, {self._clock() - self._started:.0f} s")
+            remark(f"{self._line(done, what, total)}, {self._clock() - self._started:.0f} s")
 
-    def _draw(self, done: int) -> None:
+    def _line(self, done: int, what: str | None, total: int | None) -> str:
+        whole = total or (self.total if what is None else None)
+        share = f" of {whole:,} ({done / whole:.0%})" if whole else ""
+        return f"{done:,}{share} {what or self.what}"
+
+    def _draw(self, done: int, what: str, total: int | None) -> None:
         if self._bar is None:
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
-            columns = [TextColumn(self.what), BarColumn(), MofNCompleteColumn()]
+            columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
             self._bar = Bar(
                 *columns, TimeRemainingColumn(), console=console(sys.stderr), transient=True
             )
-            self._bar.add_task(self.what, total=self.total)
+            self._bar.add_task(what, total=total)
             self._bar.start()
-        self._bar.update(self._bar.task_ids[0], completed=done)
+        self._bar.update(self._bar.task_ids[0], completed=done, description=what, total=total)

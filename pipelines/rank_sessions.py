@@ -16,7 +16,7 @@ from apache_beam.transforms.userstate import (
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
-from bubblerank.stream.outputs import Kept, Learner, Output
+from bubblerank.stream.outputs import Kept, Learner, Output, Stepped
 from pipelines import pulse
 from pipelines.write_tables import BOOKS
 
@@ -105,6 +105,8 @@ class _Rank(beam.DoFn):
         for output in self._learner.turn(key, cell.read() or None, list(waiting.read()), upto_us):
             if isinstance(output, Output):
                 yield beam.pvalue.TaggedOutput(output.kind, output.data)
+            elif isinstance(output, Stepped):
+                pulse.add_ranked(output.sessions)
             else:
                 kept = output
         waiting.clear()
@@ -113,7 +115,6 @@ class _Rank(beam.DoFn):
         cell.write(kept.cell)
         for name, number in kept.counts.items():
             Metrics.counter(BOOKS, name).inc(number)
-        pulse.add(kept.counts.get("ranked", 0))
         if not ends:
             wanted = END_OF_TIME.micros
             if kept.wake_us is not None:

@@ -20,6 +20,7 @@ from bubblerank.sessions.gather import gather_blocks
 from bubblerank.sessions.parts import Part
 from bubblerank.sessions.readers import check_column_map, format_of, read_part, split_file
 from bubblerank.sessions.rejects import to_ipc
+from pipelines import pulse
 
 _REJECTS_PER_ELEMENT = 10_000
 _BLOCKS, _REJECTS = "blocks", "rejects"
@@ -154,6 +155,7 @@ class _ReadPart(beam.DoFn):
             chunks = read_part(file, path, file_format, self._column_map, Part(*bounds))
             for gathered in gather_blocks(chunks, path, self._block_sessions):
                 self._read.inc(gathered.read)
+                pulse.add_read(gathered.read)
                 self._rejected.inc(gathered.rejected)
                 self._outside.inc(gathered.clicks_outside)
                 for query, first_event_time_us, data in gathered.blocks:

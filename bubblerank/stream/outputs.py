@@ -11,6 +11,12 @@ class Output(NamedTuple):
     data: bytes
 
 
+class Stepped(NamedTuple):
+    """So many sessions have been ranked since the last word of it: for a progress bar only."""
+
+    sessions: int
+
+
 class Kept(NamedTuple):
     """The end of a turn: the cell to keep, elements that must wait, counts for the books.
 
@@ -28,9 +34,9 @@ class Learner(Protocol):
 
     def turn(
         self, key: str, cell: bytes | None, elements: list[bytes], upto_us: int | None
-    ) -> Iterator[Output | Kept]:
+    ) -> Iterator[Output | Stepped | Kept]:
         """Step through everything before event time ``upto_us`` (None: the end of all time).
 
-        Yields outputs, then exactly one ``Kept``. Depends on its arguments alone, so that a
-        turn that is tried again gives the same rows.
+        Yields outputs, now and then how far it has come, and last exactly one ``Kept``. Depends
+        on its arguments alone, so that a turn that is tried again gives the same rows.
         """

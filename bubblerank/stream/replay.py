@@ -22,7 +22,7 @@ from bubblerank.stream import feedback
 from bubblerank.stream.admit import admit, remember
 from bubblerank.stream.cell import NO_INTERVAL, Cell
 from bubblerank.stream.frames import tag_of
-from bubblerank.stream.outputs import Kept, Output
+from bubblerank.stream.outputs import Kept, Output, Stepped
 from bubblerank.stream.start import TAG as START_TAG
 from bubblerank.stream.start import Start
 from bubblerank.stream.tables import display_tables, record_table, statistic_record
@@ -50,7 +50,7 @@ class Replay:
 
     def turn(
         self, key: str, cell: bytes | None, elements: list[bytes], upto_us: int | None
-    ) -> Iterator[Output | Kept]:
+    ) -> Iterator[Output | Stepped | Kept]:
         """See ``bubblerank.stream.outputs.Learner``; the key is the query."""
         query = _Query(self, key, Cell() if cell is None else Cell.from_bytes(cell))
         starts = [data for data in elements if tag_of(data) == START_TAG]
@@ -68,6 +68,7 @@ class Replay:
             yield from query.consume(block)
         yield from query.close(upto_us)
         wakes += query.interval_ends_us()
+        yield Stepped(query.counts.get("ranked", 0))
         yield Kept(query.cell.to_bytes(), waiting, query.counts, min(wakes, default=None))
 
 

@@ -13,7 +13,7 @@ from bubblerank.metrics import Scorecard
 from bubblerank.problems import Problem
 from bubblerank.simulation import make_experiment, metric_row
 from bubblerank.stream import frames
-from bubblerank.stream.outputs import Kept, Output
+from bubblerank.stream.outputs import Kept, Output, Stepped
 from bubblerank.stream.tables import (
     CHUNK_ROWS,
     display_tables,
@@ -74,7 +74,7 @@ class Simulation:
 
     def turn(
         self, key: str, cell: bytes | None, elements: list[bytes], upto_us: int | None
-    ) -> Iterator[Output | Kept]:
+    ) -> Iterator[Output | Stepped | Kept]:
         """See ``bubblerank.stream.outputs.Learner``."""
         tasks = [data for data in elements if frames.tag_of(data) == _TASK]
         if cell is None and not tasks:
@@ -100,6 +100,7 @@ class Simulation:
                 )
                 yield from _outputs(task, experiment, progress.state.step + 1, advance)
                 progress = advance.progress
+                yield Stepped(steps)
         if upto_us is None and task.ranker == "bubblerank":
             yield _statistics(task, experiment, progress)
         kept = [
