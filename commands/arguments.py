@@ -4,7 +4,7 @@ import argparse
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bubblerank.errors import UsageError
 
@@ -174,6 +174,29 @@ def ranker_config(args: argparse.Namespace, default_horizon: int | None) -> "Ran
         delta=args.delta,
         freeze_decided=args.freeze_decided,
     )
+
+
+def ranker_settings(config: "RankerConfig") -> dict[str, Any]:
+    """The ranker's settings in force, for the manifest."""
+    return {
+        "horizon": "auto" if config.doubling else config.horizon,
+        "delta": config.delta,
+        "positions": config.positions,
+        "freeze_decided": config.freeze_decided,
+    }
+
+
+def describe_ranker(config: "RankerConfig") -> str:
+    """The ranker's settings in force, in words."""
+    if config.delta is not None:
+        level = f"delta {config.delta:g}"
+    elif config.doubling:
+        level = f"horizon auto (from {config.first_horizon:,}, doubling), delta = horizon ** -4"
+    else:
+        level = f"horizon {config.horizon:,}, delta = horizon ** -4"
+    shown = "all positions" if config.positions is None else f"{config.positions} positions"
+    frozen = ", decided pairs frozen" if config.freeze_decided else ""
+    return f"{level}, {shown}{frozen}"
 
 
 def refuse_nonempty(out: Path, overwrite: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,18 +35,23 @@ def console(file: IO[str] | None = None) -> Console:
     )
 
 
-def show_rows(rows: Sequence[Row], *, form: str, title: str | None = None) -> None:
-    """Print rows with the same keys as a table, or as a JSON array (`form` is `--format`)."""
+def show_rows(
+    rows: Sequence[Row], *, form: str, title: str | None = None, right: Collection[str] = ()
+) -> None:
+    """Print rows with the same keys as a table, or as a JSON array (`form` is `--format`).
+
+    Columns of numbers, and those named in `right`, are aligned at the right.
+    """
     if form == "json":
         show_json(list(rows))
         return
-    table = _table(title)
+    table = _table()
     for name, value in (rows[0] if rows else {}).items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        number = (isinstance(value, (int, float)) and not isinstance(value, bool)) or name in right
         table.add_column(name, justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*[_cell(value) for value in row.values()])
-    console().print(table)
+    _print(title, table)
 
 
 def show_record(record: Row, *, form: str, title: str | None = None) -> None:
@@ -54,13 +59,13 @@ def show_record(record: Row, *, form: str, title: str | None = None) -> None:
     if form == "json":
         show_json(dict(record))
         return
-    table = _table(title)
+    table = _table()
     table.show_header = False
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in record.items():
         table.add_row(_cell(name), _cell(value))
-    console().print(table)
+    _print(title, table)
 
 
 def show_json(value: object) -> None:
@@ -86,15 +91,21 @@ def visible(text: str) -> str:
     )
 
 
-def _table(title: str | None) -> Table:
+def _table() -> Table:
     from rich import box
     from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+
+
+def _print(title: str | None, table: Table) -> None:
+    """The title stands above the table, and is not folded to the table's width."""
     from rich.text import Text
 
-    caption = Text(visible(title), style="bold") if title else None
-    return Table(
-        title=caption, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False
-    )
+    screen = console()
+    if title:
+        screen.print(Text(visible(title), style="bold"))
+    screen.print(table)
 
 
 def _cell(value: object) -> str:

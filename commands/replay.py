@@ -9,13 +9,16 @@ from commands.arguments import (
     add_ranker,
     add_run_folder,
     add_seed,
+    describe_ranker,
     duration,
     integer,
     probability,
     ranker_config,
+    ranker_settings,
     refuse_nonempty,
 )
-from commands.output import remark, show_json, show_record
+from commands.output import remark
+from commands.replay_report import report
 
 EXAMPLES = """\
 examples:
@@ -32,7 +35,6 @@ from lists that the ranker's own coins draw.
 Writes displays/, statistics/, rejects/ (where there are any) and run.json.
 Exit codes: 0 fine, 1 failed, 2 usage, 4 more rejects than --max-reject-rate.
 """
-TOO_MANY_REJECTS = 4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -131,11 +133,16 @@ def run(args: argparse.Namespace) -> int:
         column_map=columns,
         block_sessions=args.block_sessions,
     )
-    remark(f"{len(settings.logs)} files, feedback {args.feedback}", quiet=args.quiet)
+    files = f"{len(settings.logs):,} {'file' if len(settings.logs) == 1 else 'files'}"
+    remark(
+        f"{files}, feedback {args.feedback}, base lists: {args.base_lists}\n"
+        f"{describe_ranker(config)}, seed {args.seed}",
+        quiet=args.quiet,
+    )
     manifest = execute(
         args, "replay", lambda pipeline: build(pipeline, settings), _in_force(args, settings)
     )
-    return _report(args, manifest)
+    return report(args, manifest)
 
 
 def column_map(text: str | None) -> dict[str, str]:
@@ -158,46 +165,5 @@ def _in_force(args: argparse.Namespace, settings: Any) -> dict[str, Any]:
         "resume": args.resume,
         "snapshot_every_seconds": args.snapshot_every,
         "duplicate_memory": args.duplicate_memory,
-        "horizon": "auto" if config.doubling else config.horizon,
-        "delta": config.delta,
-        "positions": config.positions,
-        "freeze_decided": config.freeze_decided,
+        **ranker_settings(config),
     }
-
-
-def _report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
-    from dataclasses import asdict
-
-    from bubblerank.books import Books
-    from bubblerank.fairness import Fairness
-
-    counters = manifest["counters"]
-    books = Books.from_counters(counters)
-    fairness = Fairness(counters.get("exchange_chances", 0), counters.get("exchanges", 0))
-    rankable = books.ranked + books.off_policy
-    record = {
-        **asdict(books),
-        "used": books.ranked / rankable if rankable else 0.0,
-        "queries": counters.get("queries", 0),
-        "exchanged": fairness.share,
-    }
-    if args.format == "json":
-        show_json({"run": str(args.out), **record, "fair_coins": fairness.warning is None})
-    else:
-        show_record(record, form="table", title=f"Replay of {books.read:,} sessions")
-    remark(
-        f"{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
-        quiet=args.quiet,
-    )
-    if args.feedback == "logged" and fairness.warning:
-        remark(fairness.warning)
-    if books.rejected:
-        remark(f"why records were rejected: {args.out}/rejects, column reason", quiet=args.quiet)
-    remark(f"next: bubblerank inspect {args.out} --query QUERY", quiet=args.quiet)
-    if books.reject_rate > args.max_reject_rate:
-        remark(
-            f"{books.reject_rate:.2%} of the log was rejected, --max-reject-rate is "
-            f"{args.max_reject_rate:.2%}"
-        )
-        return TOO_MANY_REJECTS
-    return 0

@@ -1,8 +1,11 @@
 """`bubblerank simulate`: rankers against the click models of problems."""
 
 import argparse
+import shlex
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commands.arguments import (
     add_output,
@@ -10,11 +13,17 @@ from commands.arguments import (
     add_run_folder,
     add_seed,
     add_top,
+    describe_ranker,
     integer,
     ranker_config,
+    ranker_settings,
     refuse_nonempty,
 )
 from commands.output import remark, show_json, show_rows
+
+if TYPE_CHECKING:
+    from bubblerank.config import RankerConfig
+    from bubblerank.problems import Problem
 
 EXAMPLES = """\
 examples:
@@ -25,6 +34,8 @@ examples:
       -- --direct_num_workers=2
 
 Writes metrics/, statistics/ (of bubblerank), with --displays also displays/, and run.json.
+A learner is one ranker on one query in one run; the table shows means over learners, with
+standard errors. Exit codes: 0 fine, 1 failed, 2 usage, 130 interrupted.
 """
 
 
@@ -96,9 +107,10 @@ def run(args: argparse.Namespace) -> int:
     )
     settings.check()
     learners = len(settings.problems) * len(rankers) * args.runs
+    runs = f"{args.runs:,} {'run' if args.runs == 1 else 'runs'} of {args.steps:,} steps"
     remark(
-        f"{len(settings.problems)} problems, {', '.join(rankers)}, {args.runs} runs, "
-        f"{args.steps:,} steps each: {learners * args.steps:,} sessions",
+        f"{_kinds(settings.problems)}; {', '.join(rankers)}; {runs}: "
+        f"{learners * args.steps:,} sessions\n{describe_ranker(config)}, seed {args.seed}",
         quiet=args.quiet,
     )
     manifest = execute(
@@ -113,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _in_force(args: argparse.Namespace, settings: Any) -> dict[str, Any]:
-    config = settings.simulation.config
+    config: RankerConfig = settings.simulation.config
     return {
         "problems": str(args.problems),
         "rankers": list(settings.rankers),
@@ -122,34 +134,36 @@ def _in_force(args: argparse.Namespace, settings: Any) -> dict[str, Any]:
         "top": args.top,
         "checkpoints": list(settings.simulation.checkpoints),
         "displays": args.displays,
-        "horizon": "auto" if config.doubling else config.horizon,
-        "delta": config.delta,
-        "positions": config.positions,
-        "freeze_decided": config.freeze_decided,
+        **ranker_settings(config),
     }
+
+
+def _kinds(problems: Sequence["Problem"]) -> str:
+    """`3 problems (2 CM, 1 PBM)`."""
+    kinds = Counter(problem.click_model for problem in problems)
+    named = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
+    return f"{len(problems):,} {'problem' if len(problems) == 1 else 'problems'} ({named})"
 
 
 def _report(args: argparse.Namespace, manifest: dict[str, Any]) -> None:
     import pyarrow.parquet as pq
 
-    from bubblerank.summary import summarise
+    from bubblerank.summary import MEASURES, for_people, summarise
 
-    rows = pq.read_table(args.out / "metrics").to_pylist()
-    lines = summarise(rows, args.steps)
+    last = pq.read_table(args.out / "metrics", filters=[("step", "=", args.steps)]).to_pylist()
+    lines = summarise(last, args.steps)
     if args.format == "json":
         show_json({"run": str(args.out), "summary": lines, "counters": manifest["counters"]})
     else:
         title = f"After {args.steps:,} steps, mean over queries and runs, top {args.top}"
-        show_rows(lines, form="table", title=title)
+        people = [for_people(line) for line in lines]
+        show_rows(people, form="table", title=title, right=list(people[0])[-len(MEASURES) :])
     remark(
         f"{manifest['counters']['ranked']:,} sessions in {manifest['seconds']:.1f} s; "
-        f"rows are in {args.out}\n"
-        f"next: bubblerank inspect {args.out} --query {_quoted(rows[0]['query'])}",
+        f"rows are in {args.out}",
         quiet=args.quiet,
     )
-
-
-def _quoted(query: str) -> str:
-    import shlex
-
-    return shlex.quote(query)
+    if "bubblerank" in manifest["settings"]["rankers"]:
+        query = min(row["query"] for row in last)
+        folder = shlex.quote(str(args.out))
+        remark(f"next: bubblerank inspect {folder} --query {shlex.quote(query)}", quiet=args.quiet)

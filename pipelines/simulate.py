@@ -8,9 +8,9 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 from bubblerank.closed_loop import begin
-from bubblerank.errors import raise_all
+from bubblerank.errors import raise_all, unknown_name
 from bubblerank.problems import Problem
-from bubblerank.rankers import module_name
+from bubblerank.rankers import RANKER_NAMES
 from bubblerank.simulation import make_experiment
 from bubblerank.stream.simulate import Simulation, Task, arrival_blocks
 from pipelines.rank_sessions import RankSessions
@@ -42,10 +42,8 @@ class SimulateSettings:
         """Raise one UsageError that tells everything that would fail later."""
         complaints: dict[str, None] = {}
         for ranker in self.rankers:
-            try:
-                module_name(ranker)
-            except ValueError as error:
-                complaints[str(error)] = None
+            if ranker not in RANKER_NAMES:
+                complaints[unknown_name("ranker", ranker, RANKER_NAMES)] = None
         raise_all(complaints)
         simulation = self.simulation
         for ranker in self.rankers:
