@@ -30,6 +30,7 @@ from bubblerank.rankers.bubble import BubbleState
 Ints = npt.NDArray[np.int64]
 
 _MAX_COUNTED_PAIRS = 10
+_MAX_COUNTED_LISTS = 1 << 16
 _DOUBLINGS = 50
 _CHALLENGE_COIN = 32
 
@@ -167,24 +168,46 @@ def learn_hidden(arrays, displayed, hidden, log_inverse_delta, freeze):
 
 
 @njit
+def _make_counts(shown, items):
+    """Counts by parity, last item (0: not a hidden one) and exchange pattern; empty if too many."""
+    pairs, lasts = shown // 2, items - shown + 1
+    if pairs > _MAX_COUNTED_PAIRS or lasts << pairs > _MAX_COUNTED_LISTS:
+        return np.zeros((2, 0, 0), dtype=np.int64)
+    return np.zeros((2, lasts, 1 << pairs), dtype=np.int64)
+
+
+@njit
 def _sum_patterns(counts, ledger, world, base, displayed):
-    """Sum the counted (parity, exchange pattern) lists of a base list, and start afresh."""
+    """Sum the counted lists around a base list, and start afresh."""
+    shown = displayed.size
     for parity in range(2):
-        for pattern in range(counts.shape[1]):
-            if counts[parity, pattern] == 0:
-                continue
-            for position in range(displayed.size):
-                displayed[position] = base[position]
-            upper = parity
-            bits = pattern
-            while bits:
-                if bits & 1:
-                    displayed[upper] = base[upper + 1]
-                    displayed[upper + 1] = base[upper]
-                bits >>= 1
-                upper += 2
-            add_steps(ledger, world, displayed, counts[parity, pattern])
-            counts[parity, pattern] = 0
+        for last in range(counts.shape[1]):
+            for pattern in range(counts.shape[2]):
+                if counts[parity, last, pattern] == 0:
+                    continue
+                for position in range(shown):
+                    displayed[position] = base[position]
+                if last:
+                    displayed[shown - 1] = base[shown - 1 + last]
+                upper = parity
+                bits = pattern
+                while bits:
+                    if bits & 1:
+                        displayed[upper] = base[upper + 1]
+                        displayed[upper + 1] = base[upper]
+                    bits >>= 1
+                    upper += 2
+                add_steps(ledger, world, displayed, counts[parity, last, pattern])
+                counts[parity, last, pattern] = 0
+
+
+@njit
+def place_of(base, item):
+    """Where an item is in the base list."""
+    place = 0
+    while base[place] != item:
+        place += 1
+    return place
 
 
 @njit(inline="always")
@@ -240,7 +263,7 @@ def quiet_steps(
         parity = step & 1
         first = first_word(exchange_key, step)
         pattern = exchange_neighbours(base, is_open, first, parity, displayed, exchanged)
-        counts[parity, pattern] += 1
+        counts[parity, 0, pattern] += 1
         user = first_word(click_key, step)
         clicks += draw_clicks(click, stop, user, displayed, clicked)
         if learn_neighbours(wins, trials, is_open, exchanged, clicked, parity, level, freeze):
@@ -261,8 +284,8 @@ def advance(arrays, settings, world, ledger, recorder, steps):
     wins = np.zeros(shown, dtype=np.int64)
     trials = np.zeros(shown, dtype=np.int64)
     is_open = np.zeros(shown, dtype=np.bool_)
-    counted = items == shown and shown // 2 <= _MAX_COUNTED_PAIRS
-    counts = np.zeros((2, 1 << (shown // 2) if counted else 1), dtype=np.int64)
+    counts = _make_counts(shown, items)
+    counted = counts.size > 0
     counted_base = base.copy()
     freeze, doubling = settings.freeze_decided, settings.doubling
     doublings = 0
@@ -270,6 +293,7 @@ def advance(arrays, settings, world, ledger, recorder, steps):
     load_neighbours(arrays, shown, level, wins, trials, is_open)
     pass_due = True
     recording = recorder.displayed.shape[0] > 0
+    quiet = counted and items == shown and not recording
     row_due = next_checkpoint(ledger)
     clicks = 0
     start = step = arrays.clock[0]
@@ -285,7 +309,7 @@ def advance(arrays, settings, world, ledger, recorder, steps):
             counted_base[:] = base
             pass_due = True
 
-        if counted and not recording and not pass_due and step + 1 != row_due:
+        if quiet and not pass_due and step + 1 != row_due:
             last = start + steps
             if row_due:
                 last = min(last, row_due - 1)
@@ -302,11 +326,13 @@ def advance(arrays, settings, world, ledger, recorder, steps):
             first = first_word(world.exchange_key, step)
             pattern = exchange_neighbours(base, is_open, first, parity, displayed, exchanged)
             hidden = -1
+            last_item = 0
             if items > shown and (shown - parity) & 1:
                 challenge = first_word(world.challenge_key, step)
                 hidden = choose_challenger(arrays, shown, level, challenge)
                 if hidden >= 0 and coin(challenge, _CHALLENGE_COIN):
                     displayed[shown - 1] = hidden
+                    last_item = place_of(base, hidden) - shown + 1
                     hidden = base[shown - 1]
 
             user = first_word(world.click_key, step)
@@ -314,7 +340,7 @@ def advance(arrays, settings, world, ledger, recorder, steps):
             if recording:
                 record(recorder, step - start - 1, displayed, clicked, base)
             if counted:
-                counts[parity, pattern] += 1
+                counts[parity, last_item, pattern] += 1
             else:
                 if not is_pending(pending, displayed):
                     make_pending(ledger, world, displayed)
