@@ -221,7 +221,7 @@ def test_one_item_alone_is_shown_for_ever():
     assert (got.displays.displayed == 0).all()
 
 
-@pytest.mark.parametrize("shown, items", [(21, 21), (22, 22), (130, 140)])
+@pytest.mark.parametrize("shown, items", [(21, 21), (22, 22), (12, 40), (20, 100), (130, 140)])
 def test_long_lists_are_equal_too(shown, items):
     attraction = tuple((7 * item % items + 1) / (items + 1) for item in range(items))
     model = worlds.PositionBasedModel(attraction, tuple(1.0 for _ in range(shown)))

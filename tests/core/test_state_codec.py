@@ -1,5 +1,8 @@
 """States as bytes: round trips, golden bytes, and errors for everything that is no state."""
 
+import resource
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -14,6 +17,21 @@ from tests.core import worlds
 
 CONFIG = RankerConfig(horizon=1000)
 by_ranker = pytest.mark.parametrize("ranker", RANKER_NAMES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory():
+    """A forged state that asks for much memory must fail its test, not the machine."""
+    size = Path("/proc/self/statm")
+    if not size.exists():
+        yield
+        return
+    pages = int(size.read_text().split()[0])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    allowed = pages * resource.getpagesize() + (2 << 30)
+    resource.setrlimit(resource.RLIMIT_AS, (allowed, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def crc32(data):
