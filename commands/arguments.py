@@ -208,3 +208,13 @@ def refuse_nonempty(out: Path, overwrite: bool) -> None:
         raise UsageError(f"--out {out} is not a folder: name another")
     if not overwrite and out.is_dir() and any(out.iterdir()):
         raise UsageError(f"--out {out} is not empty: name another folder or add --overwrite")
+
+
+def refuse_existing_file(out: Path, overwrite: bool) -> None:
+    """Refuse a file that exists, without `--overwrite`, and one whose folder does not exist."""
+    if out.is_dir():
+        raise UsageError(f"--out {out} is a folder: name a file")
+    if out.exists() and not overwrite:
+        raise UsageError(f"--out {out} exists: name another file or add --overwrite")
+    if not out.parent.is_dir():
+        raise UsageError(f"--out {out}: the folder {out.parent} does not exist, create it")

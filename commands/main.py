@@ -26,6 +26,7 @@ COMMANDS = {
     "replay": Command(
         "commands.replay", "run a click log through the ranker as a stream", beam=True
     ),
+    "fit": Command("commands.fit", "fit a click model to a log, as problems", beam=True),
     "compare": Command("commands.compare", "say whether two runs hold the same rows"),
     "inspect": Command("commands.inspect", "show what a run has learned about one query"),
     "schema": Command("commands.schema", "list or print the schemas of all files"),
