@@ -34,6 +34,14 @@ def write_click_log(path: Path, sessions: int, queries: int, config: RankerConfi
             writer.write_table(_rows(rows, queries, shown, *texts).cast(schema))
 
 
+def base_lists(queries: int) -> dict[str, tuple[str, ...]]:
+    """The initial lists of a log of so many queries."""
+    return {
+        f"q{query:06d}": tuple(f"d{query * POSITIONS + place:07d}" for place in range(POSITIONS))
+        for query in range(queries)
+    }
+
+
 def _trajectories(count: int, steps: int, config: RankerConfig) -> Displays:
     """The displays of each, one after another in the first dimension."""
     found = []
