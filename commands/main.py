@@ -26,6 +26,7 @@ COMMANDS = {
     "replay": Command(
         "commands.replay", "run a click log through the ranker as a stream", beam=True
     ),
+    "generate": Command("commands.generate", "write a synthetic click log with a known truth"),
     "fit": Command("commands.fit", "fit a click model to a log, as problems", beam=True),
     "compare": Command("commands.compare", "say whether two runs hold the same rows"),
     "inspect": Command("commands.inspect", "show what a run has learned about one query"),

@@ -1,0 +1,1 @@
+"""Synthetic click logs with a known truth: queries, lists, users, arrival times and faults."""
