@@ -107,14 +107,15 @@ def run(args: argparse.Namespace) -> int:
     """Replay, then print the books."""
     refuse_nonempty(args.out, args.overwrite)
     config = ranker_config(args, None)
-    columns = column_map(args.map)
 
+    from bubblerank.sessions.readers import check_column_map
     from bubblerank.stream.replay import Replay
     from commands.execution import execute
     from pipelines.base_lists import FIRST, MOST_FREQUENT, read_base_lists, statistics_files
     from pipelines.read_sessions import expand_patterns
     from pipelines.replay import ReplaySettings, build
 
+    columns = check_column_map(column_map(args.map))
     given = args.base_lists not in (MOST_FREQUENT, FIRST)
     settings = ReplaySettings(
         replay=Replay(

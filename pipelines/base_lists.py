@@ -6,18 +6,20 @@ from typing import Any
 
 import apache_beam as beam
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import MIN_TIMESTAMP
 
 from bubblerank.config import RankerConfig
-from bubblerank.errors import UsageError
+from bubblerank.errors import UsageError, raise_all
 from bubblerank.field_checks import distinct_items, non_empty_text
 from bubblerank.record_files import read_records
 from bubblerank.run_folder import RunFolder
 from bubblerank.sessions.block import decode
 from bubblerank.stream.resume import start_from_statistic
 from bubblerank.stream.start import Start, pack_strings, unpack_strings
+from schemas import arrow_schema
 
 MOST_FREQUENT, FIRST = "most-frequent", "first"
 _RESUME_ROWS = 4096
@@ -116,7 +118,20 @@ def statistics_files(given: str) -> list[str]:
         raise UsageError(
             f"--resume {given} names no statistics: give a run, its statistics folder or a file"
         )
+    raise_all(complaint for file in found if (complaint := _no_statistics(file)))
     return [str(file) for file in found]
+
+
+def _no_statistics(file: Path) -> str | None:
+    """Why a file of ``--resume`` cannot be taken, if so."""
+    try:
+        columns = pq.read_schema(file).names
+    except (OSError, pa.ArrowInvalid) as error:
+        return f"--resume {file} cannot be read: {str(error).splitlines()[0]}"
+    missing = [name for name in arrow_schema("statistic").names if name not in columns]
+    if missing:
+        return f"--resume {file} holds no statistics: it has no column {', '.join(missing)}"
+    return None
 
 
 class _BeforeAllTime(beam.PTransform):
@@ -135,7 +150,11 @@ def _count_lists(element: tuple[str, bytes]) -> Iterator[tuple[tuple[str, bytes]
 
 
 def _most_frequent(candidates: Iterable[tuple[int, bytes]]) -> tuple[int, bytes]:
-    return min(candidates, key=lambda candidate: (-candidate[0], candidate[1]))
+    found = list(candidates)
+    most = max(count for count, _ in found)
+    ties = {data for count, data in found if count == most}
+    # Strings compare by code point, which is the order of their UTF-8 bytes.
+    return most, min(ties, key=unpack_strings) if len(ties) > 1 else ties.pop()
 
 
 def _read_starts(path: str, config: RankerConfig) -> Iterator[tuple[str, bytes]]:
@@ -143,4 +162,7 @@ def _read_starts(path: str, config: RankerConfig) -> Iterator[tuple[str, bytes]]
         rows: list[dict[str, Any]] = batch.to_pylist()
         for row in rows:
             if row["ranker"] == "bubblerank" and row["run"] == 0:
-                yield row["query"], start_from_statistic(row, config).to_bytes()
+                try:
+                    yield row["query"], start_from_statistic(row, config).to_bytes()
+                except ValueError as error:
+                    raise UsageError(f"--resume {path}: {error}") from error
