@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from bubblerank.coins import Coins
 from bubblerank.config import RankerConfig
-from bubblerank.rankers.policy import Choice
+from bubblerank.rankers.policy import Choice, check_extent
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,6 @@ def pack(state: BaselineState) -> list[int]:
 
 def unpack(numbers: Sequence[int], config: RankerConfig) -> BaselineState:
     """The state of ``pack``."""
-    if len(numbers) != 2 or numbers[0] < 0 or numbers[1] < 1:
-        raise ValueError(f"no baseline state: {list(numbers)} must be a step and an item count")
-    return BaselineState(items=numbers[1], step=numbers[0])
+    step, items = numbers
+    check_extent("baseline", step, items)
+    return BaselineState(items=items, step=step)

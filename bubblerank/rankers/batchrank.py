@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from bubblerank.coins import Coins, Purpose
 from bubblerank.config import RankerConfig
 from bubblerank.kl import exploration_budget, lower_bound, upper_bound
-from bubblerank.rankers.policy import Choice
+from bubblerank.rankers.policy import Choice, check_extent
 
 
 @dataclass(frozen=True)
@@ -161,9 +161,12 @@ def unpack(numbers: Sequence[int], config: RankerConfig) -> BatchState:
     if len(numbers) < 3 or min(numbers) < 0:
         raise ValueError(f"no batchrank state: {len(numbers)} numbers, of which none is negative")
     step, items, count = numbers[:3]
+    check_extent("batchrank", step, items)
     place, batches = 3, []
     for _ in range(count):
         length, stage, size, least = numbers[place : place + 4]
+        if not 1 <= length <= size:
+            raise ValueError(f"no batchrank state: {size} items for {length} positions")
         pairs = numbers[place + 4 : place + 4 + 2 * size]
         counts = [divmod(code, 2) for code in pairs[1::2]]
         shown = tuple(least + more for _, more in counts)

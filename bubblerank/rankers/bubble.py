@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bubblerank.coins import Coins, Purpose
-from bubblerank.config import MAX_ITEMS, RankerConfig
-from bubblerank.rankers.policy import Choice
-
-MAX_STEP = 1 << 62
+from bubblerank.config import RankerConfig
+from bubblerank.rankers.policy import MAX_STEP, Choice, check_extent
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,16 +177,15 @@ def pack(state: BubbleState) -> list[int]:
 def unpack(numbers: Sequence[int], config: RankerConfig) -> BubbleState:
     """The state of ``pack``."""
     step, horizon, items = numbers[:3]
+    check_extent("bubblerank", step, items)
     base = tuple(numbers[3 : 3 + items])
-    if not 1 <= len(base) == items <= MAX_ITEMS or sorted(base) != list(range(items)):
-        raise ValueError(f"no BubbleRank state: a base list of {items} items, {base}")
-    if not (0 <= step <= MAX_STEP and 0 <= horizon <= MAX_STEP):
-        raise ValueError(f"no BubbleRank state: step {step}, horizon {horizon}")
+    if sorted(base) != list(range(items)) or not 0 <= horizon <= MAX_STEP:
+        raise ValueError(f"no bubblerank state: base list {base}, horizon {horizon}")
     pairs = np.array(numbers[4 + items :], dtype=np.int64).reshape(-1, 3)
     if len(pairs) != numbers[3 + items] or (pairs < 0).any():
-        raise ValueError(f"no BubbleRank state: {numbers[3 + items]} pairs announced")
+        raise ValueError(f"no bubblerank state: {numbers[3 + items]} pairs announced")
     if (pairs > [items * items, step, step]).any():
-        raise ValueError(f"no BubbleRank state: a pair met more often than in {step} steps")
+        raise ValueError(f"no bubblerank state: a pair met more often than in {step} steps")
     places = np.cumsum(pairs[:, 0] + 1) - 1
     uppers, lowers = (index[places] for index in np.triu_indices(items, 1))
     wins, trials = np.zeros((2, items, items), dtype=np.int64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bubblerank.coins import Coins, Purpose
 from bubblerank.config import RankerConfig
 from bubblerank.kl import ONE, exploration_budget, upper_bound
-from bubblerank.rankers.policy import Choice
+from bubblerank.rankers.policy import Choice, check_extent
 
 NEVER_OBSERVED = 2 * ONE
 """The bound of an item that was never observed: above every probability."""
@@ -93,6 +93,7 @@ def unpack(numbers: Sequence[int], config: RankerConfig) -> CascadeState:
             "and clicks and misses of each item, none negative"
         )
     step, items = numbers[:2]
+    check_extent("cascade-klucb", step, items)
     clicks, misses = numbers[2 : 2 + items], numbers[2 + items :]
     observations = tuple(w + m for w, m in zip(clicks, misses, strict=True))
     return CascadeState(tuple(clicks), observations, step)

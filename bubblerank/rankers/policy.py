@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from bubblerank.coins import Coins
-from bubblerank.config import RankerConfig
+from bubblerank.config import MAX_ITEMS, RankerConfig
+
+MAX_STEP = 1 << 62
 
 State = Any
 """Each ranker's own frozen dataclass; all have ``step``, the number of sessions consumed."""
@@ -47,3 +49,9 @@ class Policy(Protocol):
 
     def unpack(self, numbers: Sequence[int], config: RankerConfig) -> State:
         """The state of ``pack``; ValueError where the integers make no state."""
+
+
+def check_extent(ranker: str, step: int, items: int) -> None:
+    """Refuse a decoded state of more steps or items than any ranker has."""
+    if not (0 <= step <= MAX_STEP and 1 <= items <= MAX_ITEMS):
+        raise ValueError(f"no {ranker} state: step {step} of a list of {items} items")

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from bubblerank.coins import Coins, Purpose
 from bubblerank.config import RankerConfig
-from bubblerank.rankers.policy import Choice
+from bubblerank.rankers.policy import Choice, check_extent
 
 CONFIDENCE = 4.0 * math.sqrt(2.0 / math.pi) / math.erf(math.sqrt(2.0))
 """The paper's c."""
@@ -138,7 +138,10 @@ def unpack(numbers: Sequence[int], config: RankerConfig) -> TopState:
             "count and three numbers for each pair, none negative"
         )
     step, items, _ = numbers[:3]
+    check_extent("toprank", step, items)
     codes, won, lost = np.array(numbers[3:], dtype=np.int64).reshape(-1, 3).T
+    if (codes > 4 * items * items).any() or max(won.max(initial=0), lost.max(initial=0)) > step:
+        raise ValueError(f"no toprank state: a pair met more often than in {step} steps")
     places = np.cumsum(codes // 4 + 1) - 1
     if places.size and places[-1] >= items * (items - 1) // 2:
         raise ValueError(f"no toprank state: pair {places[-1]} of {items} items does not exist")
