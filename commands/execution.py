@@ -26,13 +26,30 @@ def execute(
     total: int | None = None,
 ) -> dict[str, Any]:
     """Run a pipeline into ``args.out`` and give its manifest; a run whose books are off fails."""
+    from pipelines.engine import choose_engine, run_pipeline
+
+    options, engine = choose_engine(args.beam_flags)
+
+    def work() -> dict[str, int]:
+        with watching(total, args.quiet):
+            return run_pipeline(build, options)
+
+    return fill_run(args, command, work, settings, engine)
+
+
+def fill_run(
+    args: argparse.Namespace,
+    command: str,
+    work: Callable[[], dict[str, int]],
+    settings: Mapping[str, Any],
+    engine: str,
+) -> dict[str, Any]:
+    """Let ``work`` fill ``args.out`` and give its counters; then the books and the manifest."""
     from apache_beam.options.pipeline_options import StandardOptions
 
     from bubblerank.books import Books
     from bubblerank.run_folder import RunFolder
-    from pipelines.engine import choose_engine, run_pipeline
 
-    options, engine = choose_engine(args.beam_flags)
     runner = next(
         (flag.partition("=")[2] for flag in args.beam_flags if flag.startswith("--runner=")),
         StandardOptions.DEFAULT_RUNNER,
@@ -40,8 +57,8 @@ def execute(
     folder = RunFolder.prepare(args.out, args.overwrite)
     started = time.monotonic()
     with folder.filling():
-        with interruptible(), telling_of_compilation(args.quiet), watching(total, args.quiet):
-            counters = run_pipeline(build, options)
+        with interruptible(), telling_of_compilation(args.quiet):
+            counters = work()
         books = Books.from_counters(counters)
         books.balance()
         return folder.write_manifest(

@@ -17,6 +17,7 @@ from commands.arguments import (
     ranker_settings,
     refuse_nonempty,
 )
+from commands.follow import add_following, follow, following_of
 from commands.output import remark
 from commands.replay_report import report
 
@@ -40,8 +41,10 @@ Exit codes: 0 fine, 1 failed, 2 usage, 4 more rejects than --max-reject-rate.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `replay`."""
     log = parser.add_argument_group("log")
-    log.add_argument(
-        "--log", metavar="GLOB", nargs="+", required=True, help="files of sessions, or globs"
+    source = log.add_mutually_exclusive_group(required=True)
+    source.add_argument("--log", metavar="GLOB", nargs="+", help="files of sessions, or globs")
+    source.add_argument(
+        "--follow", metavar="DIR", help="a folder to watch for new files of sessions"
     )
     log.add_argument(
         "--log-format",
@@ -74,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="sessions in an element of the stream; changes no row (default: 16384)",
     )
+    add_following(parser)
     learning = parser.add_argument_group("learning")
     learning.add_argument(
         "--feedback",
@@ -116,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
     from pipelines.replay import ReplaySettings, build
 
     columns = check_column_map(column_map(args.map))
+    following = following_of(args)
     given = args.base_lists not in (MOST_FREQUENT, FIRST)
     settings = ReplaySettings(
         replay=Replay(
@@ -126,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
             snapshot_every_us=round((args.snapshot_every or 0) * 1_000_000),
             duplicate_memory=args.duplicate_memory,
         ),
-        logs=tuple(expand_patterns(args.log, args.log_format)),
+        logs=tuple(expand_patterns(args.log, args.log_format)) if args.log else (),
         out=str(args.out),
         base_lists=read_base_lists(args.base_lists) if given else None,
         resume=tuple(statistics_files(args.resume)) if args.resume else (),
@@ -135,14 +140,18 @@ def run(args: argparse.Namespace) -> int:
         block_sessions=args.block_sessions,
     )
     files = f"{len(settings.logs):,} {'file' if len(settings.logs) == 1 else 'files'}"
+    if following is not None:
+        files = f"following {following.folder}"
     remark(
         f"{files}, feedback {args.feedback}, base lists: {args.base_lists}\n"
         f"{describe_ranker(config)}, seed {args.seed}",
         quiet=args.quiet,
     )
-    manifest = execute(
-        args, "replay", lambda pipeline: build(pipeline, settings), _in_force(args, settings)
-    )
+    in_force = _in_force(args, settings)
+    if following is not None:
+        manifest = follow(args, settings, following, in_force)
+    else:
+        manifest = execute(args, "replay", lambda pipeline: build(pipeline, settings), in_force)
     return report(args, manifest)
 
 

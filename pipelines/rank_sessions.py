@@ -17,10 +17,11 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 
 from bubblerank.stream.outputs import Kept, Learner, Output, Stepped
+from bubblerank.stream.rounds import CARRY
 from pipelines import pulse
 from pipelines.write_tables import BOOKS
 
-KINDS = ("display", "statistic", "metric", "reject")
+KINDS = ("display", "statistic", "metric", "reject", CARRY)
 MILLISECOND_US = 1000
 """Runners keep the times of timers in whole milliseconds."""
 END_OF_TIME = Timestamp(

@@ -92,6 +92,11 @@ class ReadSessionFiles(beam.PTransform):
         )
         return SessionBlocks(found[_BLOCKS], found[_REJECTS])
 
+    def read_file(self, path: str) -> Iterator[Any]:
+        """Blocks, and rejects as tagged outputs, of one file: for a source that reads by itself."""
+        for part in self._split.process(path):
+            yield from self._read.process(part)
+
 
 def expand_patterns(patterns: Sequence[str], log_format: str | None = None) -> list[str]:
     """The files that `patterns` match, sorted, each once.

@@ -8,8 +8,9 @@ import apache_beam as beam
 from bubblerank.sessions.encode import DEFAULT_BLOCK_SESSIONS
 from bubblerank.stream.replay import Replay
 from pipelines.base_lists import StartFromLists, StartFromMostFrequent, StartFromStatistics
+from pipelines.follow_folder import FollowFolder, Following, LeaveAfter
 from pipelines.rank_sessions import RankSessions
-from pipelines.read_sessions import ReadSessions, SessionBlocks
+from pipelines.read_sessions import ReadSessionFiles, ReadSessions, SessionBlocks
 from pipelines.write_tables import WriteTables
 
 
@@ -37,6 +38,22 @@ def build(pipeline: beam.Pipeline, settings: ReplaySettings) -> None:
         settings.logs, settings.log_format, settings.column_map, settings.block_sessions
     )
     rank_and_write(pipeline, sessions, settings)
+
+
+def build_following(
+    pipeline: beam.Pipeline, settings: ReplaySettings, following: Following, every_s: float
+) -> None:
+    """Add the replay of a followed folder, for runners that keep event-time order.
+
+    Every ``every_s`` of event time queries take turns and files are written.
+    """
+    files = ReadSessionFiles(settings.log_format, settings.column_map, settings.block_sessions)
+    source = FollowFolder(following, files, settings.log_format)
+    sessions = pipeline | "FollowFolder" >> source
+    if following.until_us is not None:
+        blocks = sessions.blocks | "LeaveAfter" >> LeaveAfter(following.until_us)
+        sessions = sessions._replace(blocks=blocks)
+    rank_and_write(pipeline, sessions, settings, every_s)
 
 
 def rank_and_write(

@@ -5,7 +5,10 @@ from typing import NamedTuple, Protocol
 
 
 class Output(NamedTuple):
-    """Rows of one kind of record (display, statistic, metric, reject) as an Arrow IPC stream."""
+    """Rows of one kind of record (display, statistic, metric, reject) as an Arrow IPC stream.
+
+    In a stream cut into rounds also the kind carry: what the next round must know.
+    """
 
     kind: str
     data: bytes

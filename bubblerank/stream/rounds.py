@@ -1,0 +1,78 @@
+"""A stream cut into rounds: what a query keeps is carried from one round to the next.
+
+A round is a bounded run over what has newly arrived. It steps through all sessions before its
+watermark and hands on the cell and whatever must still wait.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bubblerank.stream import frames
+from bubblerank.stream.outputs import Kept, Learner, Output, Stepped
+
+TAG = b"CARY"
+CARRY = "carry"
+NEVER_US = -(1 << 62)
+"""The watermark before anything has been seen."""
+_VERSION = 1
+_STAMP = struct.Struct("<q")
+
+
+@dataclass(frozen=True)
+class Carry:
+    """The cell of a learner between two rounds, and the elements that wait."""
+
+    key: str
+    cell: bytes
+    waiting: tuple[bytes, ...] = ()
+
+    def to_bytes(self) -> bytes:
+        """The element of the next round."""
+        return frames.pack(TAG, _VERSION, [self.key.encode("utf-8"), self.cell, *self.waiting])
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "Carry":
+        """The carry in an element."""
+        key, cell, *waiting = frames.unpack(TAG, _VERSION, data)
+        return Carry(key.decode("utf-8"), cell, tuple(waiting))
+
+
+def stamp(data: bytes, watermark_us: int) -> bytes:
+    """An element that tells the round's watermark, which is known only once all were read."""
+    return _STAMP.pack(watermark_us) + data
+
+
+@dataclass(frozen=True)
+class Round:
+    """A learner's turn in a round, over stamped elements of which at most one is a carry.
+
+    last: step through everything, and carry nothing on.
+    """
+
+    learner: Learner
+    last: bool = False
+
+    def turn(
+        self, key: str, cell: bytes | None, elements: list[bytes], upto_us: int | None
+    ) -> Iterator[Output | Stepped | Kept]:
+        """See ``bubblerank.stream.outputs.Learner``; the stamps say how far to go."""
+        if upto_us is not None or cell is not None:
+            raise ValueError(f"a round gives each query one turn, {key!r} was given another")
+        watermarks = {_STAMP.unpack_from(data)[0] for data in elements}
+        if len(watermarks) != 1:
+            raise ValueError(f"a round has one watermark, query {key!r} met {sorted(watermarks)}")
+        unstamped = [data[_STAMP.size :] for data in elements]
+        carried = [Carry.from_bytes(data) for data in unstamped if frames.tag_of(data) == TAG]
+        if len(carried) > 1:
+            raise ValueError(f"query {key!r} was carried on {len(carried)} times")
+        new = [data for data in unstamped if frames.tag_of(data) != TAG]
+        before = carried[0] if carried else Carry(key, b"")
+        upto = None if self.last else watermarks.pop()
+        for output in self.learner.turn(key, before.cell or None, [*before.waiting, *new], upto):
+            if not isinstance(output, Kept):
+                yield output
+                continue
+            if not self.last:
+                yield Output(CARRY, Carry(key, output.cell, output.waiting).to_bytes())
+            yield Kept(b"", (), output.counts)
