@@ -19,6 +19,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 import schemas
 from bubblerank.errors import RunFailed
 from bubblerank.run_folder import TEMPORARY
+from pipelines.join_rows import JoinRows
 from pipelines.table_sink import TableSink, count_rows
 
 BOOKS = "books"
@@ -36,6 +37,8 @@ class WrittenFile(NamedTuple):
 
 class WriteTables(beam.PTransform):
     """Blocks (bytes, each an Arrow IPC stream of `kind`'s rows) into `folder`/*.parquet.
+
+    Packed rows (`bubblerank.stream.packed_rows`) are blocks too: they are joined first.
 
     Bounded input (`every_s` None): each bundle writes one file of large row groups, without a
     shuffle. Unbounded input must give `every_s`: the blocks of each window of that much event
@@ -74,6 +77,7 @@ class WriteTables(beam.PTransform):
         counted = (
             blocks
             | "Unwindow" >> beam.WindowInto(GlobalWindows())
+            | "JoinRows" >> beam.ParDo(JoinRows(together=self._every_s is None))
             | "CountRows"
             >> beam.ParDo(_CountRows(kind, one_group=self._every_s is not None)).with_outputs(
                 _CountRows.ROWS, main="blocks"

@@ -1,6 +1,6 @@
 """The one cell of state that a query has in the stream."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bubblerank import varints
 from bubblerank.stream import frames
@@ -12,8 +12,7 @@ _VERSION = 1
 NO_INTERVAL = -(1 << 62)
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """What a query's ranker must not forget.
 
     items: the initial list R_0; empty as long as it is not known.

@@ -1,7 +1,7 @@
 """One query of a click log: order its sessions, learn from those that may teach, tell the rest."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from bubblerank.closed_loop import Displays
 from bubblerank.coins import Purpose, purpose_key, stream_key
 from bubblerank.config import RankerConfig
 from bubblerank.rankers import bubble
+from bubblerank.rankers.bubble import BubbleState
 from bubblerank.sessions.block import Block, decode
 from bubblerank.sessions.merge import merge
 from bubblerank.sessions.rejects import Reason, RejectRows
@@ -23,9 +24,17 @@ from bubblerank.stream.admit import admit, remember
 from bubblerank.stream.cell import NO_INTERVAL, Cell
 from bubblerank.stream.frames import tag_of
 from bubblerank.stream.outputs import Kept, Output, Stepped
+from bubblerank.stream.packed_rows import (
+    CHUNK_ROWS,
+    DisplayRows,
+    Stream,
+    pack_displays,
+    pack_statistic,
+)
 from bubblerank.stream.start import TAG as START_TAG
 from bubblerank.stream.start import Start
-from bubblerank.stream.tables import display_tables, record_table, statistic_record
+
+Rows = npt.NDArray[np.int64]
 
 RANKER = "bubblerank"
 RUN = 0
@@ -69,7 +78,7 @@ class Replay:
         yield from query.close(upto_us)
         wakes += query.interval_ends_us()
         yield Stepped(query.counts.get("ranked", 0))
-        yield Kept(query.cell.to_bytes(), waiting, query.counts, min(wakes, default=None))
+        yield Kept(query.kept(), waiting, query.counts, min(wakes, default=None))
 
 
 def _ready(block: Block, upto_us: int | None) -> int:
@@ -95,14 +104,15 @@ class _Query:
     query: str
     cell: Cell
     counts: dict[str, int] = field(default_factory=dict)
+    _known: BubbleState | None = None
 
     def begin(self, starts: Sequence[bytes]) -> None:
         """Take the base list, or the latest state of an earlier run, if none is known yet."""
         candidates = [Start.from_bytes(data) for data in starts]
         if candidates and not self.cell.items:
             start = max(candidates, key=lambda start: (self._steps(start), start.items))
-            self.cell = replace(
-                self.cell, items=start.items, state=start.state, seen=bool(start.state)
+            self.cell = self.cell._replace(
+                items=start.items, state=start.state, seen=bool(start.state)
             )
 
     def consume(self, block: Block) -> Iterator[Output]:
@@ -115,19 +125,19 @@ class _Query:
         if len(ordered) == 0:
             return
         if not self.cell.items and self.settings.first_list:
-            self.cell = replace(self.cell, items=ordered.list_of(0))
+            self.cell = self.cell._replace(items=ordered.list_of(0))
         frontier = int(ordered.event_time_us[-1]), _session_id(ordered, len(ordered) - 1)
         recent = remember(self.cell, ordered, self.settings.duplicate_memory)
-        self.cell = replace(self.cell, frontier=frontier, recent=recent)
+        self.cell = self.cell._replace(frontier=frontier, recent=recent)
         if not self.cell.items:
             self._count("no_base_list", len(ordered))
             return
-        self.cell = replace(self.cell, seen=True)
+        self.cell = self.cell._replace(seen=True)
         ranked = _for_kernel(ordered, self.cell.items, self._shown())
         for interval, first, last in self._intervals(ordered.event_time_us):
             if self.cell.interval not in (NO_INTERVAL, interval):
                 yield self._statistics()
-            self.cell = replace(self.cell, interval=interval)
+            self.cell = self.cell._replace(interval=interval)
             yield from self._step(ordered, ranked, first, last)
 
     def close(self, upto_us: int | None) -> Iterator[Output]:
@@ -136,7 +146,7 @@ class _Query:
         over = upto_us is None or (self.cell.interval + 1) * every <= upto_us
         if every and self.cell.interval != NO_INTERVAL and over:
             yield self._statistics()
-            self.cell = replace(self.cell, interval=NO_INTERVAL)
+            self.cell = self.cell._replace(interval=NO_INTERVAL)
         if upto_us is None and self.cell.seen:
             self._count("queries", 1)
             yield self._statistics()
@@ -180,8 +190,7 @@ class _Query:
             verdicts,
             self.settings.feedback == feedback.MATCH,
         )
-        encoded = state_codec.encode(RANKER, kernel.from_arrays(arrays))
-        self.cell = replace(self.cell, state=encoded)
+        self._known = kernel.from_arrays(arrays)
         consumed = np.flatnonzero(verdicts.step)
         self._count("ranked", len(consumed))
         self._count("off_policy", last - first - len(consumed))
@@ -189,29 +198,36 @@ class _Query:
         self._count("exchanges", int(verdicts.coins[1]))
         if len(consumed) == 0:
             return
-        rows = first + consumed
+        for at in range(0, len(consumed), CHUNK_ROWS):
+            chosen = consumed[at : at + CHUNK_ROWS]
+            yield Output("display", self._displays(block, ranked, verdicts, first, chosen))
+
+    def _displays(
+        self, block: Block, ranked: _Ranked, verdicts: Any, first: int, chosen: Rows
+    ) -> bytes:
+        rows = first + chosen
         displays = Displays(
             ranked.lists[ranked.list_id[rows]].astype(np.int16),
             ranked.clicks[rows],
-            verdicts.base[consumed],
+            verdicts.base[chosen],
         )
-        tables = display_tables(
-            RANKER,
-            self.query,
-            RUN,
-            self.cell.items,
-            verdicts.step[consumed],
-            displays,
-            block.session_id_text.arrow().take(rows),
-            block.event_time_us[rows],
+        return pack_displays(
+            DisplayRows(
+                self._stream(),
+                verdicts.step[chosen],
+                block.event_time_us[rows],
+                block.session_id_text.take(rows),
+                displays,
+            )
         )
-        yield from (Output("display", data) for data in tables)
 
     def _statistics(self) -> Output:
         state = self._state()
         level = self._config().log_inverse_delta(state.horizon)
-        record = statistic_record(RANKER, self.query, RUN, self.cell.items, state, level)
-        return Output("statistic", record_table("statistic", [record]))
+        return Output("statistic", pack_statistic(self._stream(), state, level))
+
+    def _stream(self) -> Stream:
+        return Stream(RANKER, self.query, RUN, self.cell.items)
 
     def _reject_late(self, block: Block, late: npt.NDArray[np.int64]) -> Output:
         rejects: dict[str, RejectRows] = {}
@@ -235,11 +251,20 @@ class _Query:
     def _config(self) -> RankerConfig:
         return self.settings.config.with_positions(self._shown())
 
-    def _state(self) -> Any:
-        config = self._config()
-        if self.cell.state:
-            return state_codec.decode(self.cell.state, config)[1]
-        return bubble.start(len(self.cell.items), config)
+    def kept(self) -> bytes:
+        """The cell as it is now."""
+        if self._known is not None:
+            self.cell = self.cell._replace(state=state_codec.encode(RANKER, self._known))
+        return self.cell.to_bytes()
+
+    def _state(self) -> BubbleState:
+        if self._known is not None:
+            return self._known
+        if not self.cell.state:
+            return bubble.start(len(self.cell.items), self._config())
+        state = state_codec.decode(self.cell.state, self._config())[1]
+        assert isinstance(state, BubbleState)
+        return state
 
     def _steps(self, start: Start) -> int:
         """How far the state to resume has come; -1 where there is only a base list."""

@@ -14,12 +14,14 @@ from bubblerank.problems import Problem
 from bubblerank.simulation import make_experiment, metric_row
 from bubblerank.stream import frames
 from bubblerank.stream.outputs import Kept, Output, Stepped
-from bubblerank.stream.tables import (
+from bubblerank.stream.packed_rows import (
     CHUNK_ROWS,
-    display_tables,
-    record_table,
-    statistic_record,
+    DisplayRows,
+    Stream,
+    pack_displays,
+    pack_statistic,
 )
+from bubblerank.stream.tables import record_table
 
 _TASK, _ARRIVALS, _LOOP = b"TASK", b"ARRV", b"LOOP"
 _VERSION = 1
@@ -155,16 +157,15 @@ def _outputs(task: Task, experiment: Experiment, first: int, advance: Advance) -
         yield Output("metric", record_table("metric", records))
     if displays is not None:
         steps = np.arange(first, first + len(displays.displayed), dtype=np.int64)
-        for data in display_tables(
-            task.ranker, task.problem.query, task.run, task.problem.items, steps, displays
-        ):
-            yield Output("display", data)
+        rows = DisplayRows(_stream(task), steps, None, None, displays)
+        yield Output("display", pack_displays(rows))
+
+
+def _stream(task: Task) -> Stream:
+    return Stream(task.ranker, task.problem.query, task.run, task.problem.items)
 
 
 def _statistics(task: Task, experiment: Experiment, progress: Progress) -> Output:
     state = progress.state
     level = experiment.config.log_inverse_delta(state.horizon)
-    record = statistic_record(
-        task.ranker, task.problem.query, task.run, task.problem.items, state, level
-    )
-    return Output("statistic", record_table("statistic", [record]))
+    return Output("statistic", pack_statistic(_stream(task), state, level))

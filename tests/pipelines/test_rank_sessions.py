@@ -1,7 +1,6 @@
 import random
 
 import apache_beam as beam
-import pyarrow as pa
 import pytest
 from apache_beam.coders import BytesCoder, StrUtf8Coder, TupleCoder
 from apache_beam.testing.test_stream import TestStream
@@ -11,6 +10,8 @@ from apache_beam.utils.timestamp import MIN_TIMESTAMP, Timestamp
 from bubblerank import state_codec
 from bubblerank.books import Books
 from bubblerank.rankers import bubble
+from bubblerank.stream.join_rows import rows_table
+from bubblerank.stream.join_rows import rows_table
 from bubblerank.stream.replay import Replay
 from bubblerank.stream.resume import start_from_statistic
 from bubblerank.stream.start import Start
@@ -80,10 +81,7 @@ def batch(elements, learner=REPLAY):
 
 def rows_of(seen, kind):
     return [
-        row
-        for found, _, data in seen
-        if found == kind
-        for row in pa.ipc.open_stream(data).read_all().to_pylist()
+        row for found, _, data in seen if found == kind for row in rows_table([data]).to_pylist()
     ]
 
 

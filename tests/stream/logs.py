@@ -2,13 +2,13 @@
 
 import random
 
-import pyarrow as pa
-
 from bubblerank.coins import Coins, stream_key
 from bubblerank.config import RankerConfig
 from bubblerank.rankers import bubble
 from bubblerank.sessions.encode import encode_blocks
 from bubblerank.stream import feedback
+from bubblerank.stream.join_rows import rows_table
+from bubblerank.stream.join_rows import rows_table
 from bubblerank.stream.outputs import Kept, Output, Stepped
 from bubblerank.stream.tables import statistic_record
 from tests.sessions.strategies import good_batch
@@ -98,7 +98,7 @@ def read_tables(outputs, kind):
         row
         for output in outputs
         if isinstance(output, Output) and output.kind == kind
-        for row in pa.ipc.open_stream(output.data).read_all().to_pylist()
+        for row in rows_table([output.data]).to_pylist()
     ]
 
 
