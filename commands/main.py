@@ -28,6 +28,7 @@ COMMANDS = {
     ),
     "generate": Command("commands.generate", "write a synthetic click log with a known truth"),
     "fit": Command("commands.fit", "fit a click model to a log, as problems", beam=True),
+    "audit": Command("commands.audit", "say whether displayed lists were safe", beam=True),
     "compare": Command("commands.compare", "say whether two runs hold the same rows"),
     "inspect": Command("commands.inspect", "show what a run has learned about one query"),
     "schema": Command("commands.schema", "list or print the schemas of all files"),
@@ -103,7 +104,8 @@ def help_text() -> str:
         "  -h, --help  show this help\n"
         "  --version   show the version\n\n"
         "`bubblerank COMMAND --help` has the options of a command, with examples.\n"
-        "Exit codes: 0 fine, 1 failed or different, 2 usage, 4 too many rejects, 130 interrupted.\n"
+        "Exit codes: 0 fine, 1 failed or different, 2 usage, 3 violations found,\n"
+        "  4 too many rejects, 130 interrupted.\n"
         "BUBBLERANK_DEBUG=1 shows the stack trace of an error.\n"
     )
 

@@ -1,0 +1,1 @@
+"""The audit: prove that displayed lists were safe, or name the row that was not."""
