@@ -45,7 +45,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fitting(group: Any) -> None:
-    """Add `--prior`, `--iterations` and `--tolerance`."""
+    """Add `--prior`, and the flags of EM."""
     group.add_argument(
         "--prior",
         metavar="C/N",
@@ -56,14 +56,18 @@ def add_fitting(group: Any) -> None:
         "--iterations",
         type=integer(1, 1_000_000),
         metavar="I",
-        help="EM iterations of PBM, at most (default: 1000)",
+        help="EM iterations of PBM, at most (default: 2000)",
     )
     group.add_argument(
         "--tolerance",
         type=open_probability,
         metavar="E",
-        help="EM of PBM has converged when an iteration gains less per impression, in nats "
-        "(default: 1e-7)",
+        help="EM of PBM has converged when an iteration gains less, in nats (default: 0.001)",
+    )
+    group.add_argument(
+        "--plain-em",
+        action="store_true",
+        help="EM without acceleration, which may stop far from the maximum",
     )
 
 
@@ -104,7 +108,11 @@ def fit_counts(args: argparse.Namespace, counts: "LogCounts") -> "FittedModel":
     from bubblerank.fitting.position_based import DEFAULT_ITERATIONS, DEFAULT_TOLERANCE
     from bubblerank.fitting.prior import parse_prior
 
-    by_em = {"--iterations": args.iterations, "--tolerance": args.tolerance}
+    by_em = {
+        "--iterations": args.iterations,
+        "--tolerance": args.tolerance,
+        "--plain-em": args.plain_em or None,
+    }
     wrong = [flag for flag, value in by_em.items() if value is not None]
     if wrong and args.click_model != "PBM":
         raise UsageError(
@@ -119,6 +127,7 @@ def fit_counts(args: argparse.Namespace, counts: "LogCounts") -> "FittedModel":
         None if args.prior is None else parse_prior(args.prior),
         args.iterations or DEFAULT_ITERATIONS,
         args.tolerance or DEFAULT_TOLERANCE,
+        args.plain_em,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from bubblerank.errors import unknown_name
 from bubblerank.fitting.model import FittedModel, FloatArray
 from bubblerank.fitting.observations import IntArray, Observations
-from bubblerank.fitting.position_based import DEFAULT_ITERATIONS, DEFAULT_TOLERANCE, run_em
+from bubblerank.fitting.position_based import DEFAULT_ITERATIONS, DEFAULT_TOLERANCE, Counts, run_em
 from bubblerank.fitting.prior import DEFAULT_PRIORS, Prior
 
 
@@ -17,6 +17,7 @@ def fit(
     prior: Prior | None = None,
     iterations: int = DEFAULT_ITERATIONS,
     tolerance: float = DEFAULT_TOLERANCE,
+    plain: bool = False,
 ) -> FittedModel:
     """The model of a name, CM, DCM or PBM; the prior is `DEFAULT_PRIORS`' unless given."""
     if click_model not in DEFAULT_PRIORS:
@@ -26,7 +27,7 @@ def fit(
         return fit_cascade(observations, prior)
     if click_model == "DCM":
         return fit_dependent(observations, prior)
-    return fit_position_based(observations, prior, iterations, tolerance)
+    return fit_position_based(observations, prior, iterations, tolerance, plain)
 
 
 def fit_cascade(seen: Observations, prior: Prior) -> FittedModel:
@@ -50,7 +51,7 @@ def fit_dependent(seen: Observations, prior: Prior) -> FittedModel:
 
 
 def fit_position_based(
-    seen: Observations, prior: Prior, iterations: int, tolerance: float
+    seen: Observations, prior: Prior, iterations: int, tolerance: float, plain: bool = False
 ) -> FittedModel:
     """PBM: EM on the counts of each (query, item, position), scaled so that max chi is 1."""
     positions = seen.positions
@@ -58,9 +59,8 @@ def fit_position_based(
     row = row.reshape(-1)
     shown = sums(row, seen.sessions, len(keys))
     clicked = sums(row, seen.clicks, len(keys))
-    result = run_em(
-        keys // positions, keys % positions, shown, clicked, prior, iterations, tolerance
-    )
+    counts = Counts(keys // positions, keys % positions, shown, clicked)
+    result = run_em(counts, prior, iterations, tolerance, plain)
     scale = float(result.examination.max())
     return FittedModel(
         "PBM",

@@ -2,6 +2,11 @@
 
 P(click on item i at position k) = chi(k) alpha(i): the likelihood depends only on how often each
 item was shown and clicked at each position, so an iteration costs the same for any log length.
+
+Where lists hardly vary, the likelihood is almost flat along a valley and plain EM creeps: it can
+gain nothing visible for thousands of iterations, far from the maximum. So by default every
+second and third step are taken further along their direction (SQUAREM, Varadhan and Roland
+2008, scheme S3), which is kept only where the objective is no worse than after the plain steps.
 """
 
 from __future__ import annotations
@@ -14,11 +19,12 @@ from bubblerank.fitting.model import FloatArray, Iteration
 from bubblerank.fitting.observations import IntArray
 from bubblerank.fitting.prior import Prior
 
-DEFAULT_ITERATIONS = 1000
-DEFAULT_TOLERANCE = 1e-7
-"""EM has converged when an iteration gains less than this per impression, in nats."""
+DEFAULT_ITERATIONS = 2000
+DEFAULT_TOLERANCE = 1e-3
+"""EM has converged when an iteration gains less than this, in nats, over the whole log."""
 
 _TINY = 1e-300
+_EDGE = 1e-9
 
 
 class EmResult(NamedTuple):
@@ -30,65 +36,102 @@ class EmResult(NamedTuple):
     converged: bool
 
 
+class Counts(NamedTuple):
+    """By (pair, position): how often shown, clicked."""
+
+    pair: IntArray
+    position: IntArray
+    shown: FloatArray
+    clicked: FloatArray
+
+
+class _Em:
+    """The EM map on one vector: attractions, then examinations."""
+
+    def __init__(self, counts: Counts, prior: Prior) -> None:
+        self._pair, self._position = counts.pair, counts.position
+        self._clicked, self._missed = counts.clicked, counts.shown - counts.clicked
+        self._prior = prior
+        self.pairs = int(counts.pair.max()) + 1
+        self._positions = int(counts.position.max()) + 1
+        self._views = prior.views + np.concatenate(
+            [
+                np.bincount(self._pair, counts.shown, self.pairs),
+                np.bincount(self._position, counts.shown, self._positions),
+            ]
+        )
+
+    def start(self) -> FloatArray:
+        return np.full(self.pairs + self._positions, self._prior.mean)
+
+    def step(self, theta: FloatArray) -> FloatArray:
+        """One iteration: who was attractive, what was examined; then their shares."""
+        alpha = theta[: self.pairs][self._pair]
+        chi = theta[self.pairs :][self._position]
+        click = alpha * chi
+        blame = self._missed / np.maximum(1.0 - click, _TINY)
+        attractive = np.bincount(self._pair, self._clicked + blame * (alpha - click), self.pairs)
+        examined = np.bincount(
+            self._position, self._clicked + blame * (chi - click), self._positions
+        )
+        total: FloatArray = np.concatenate([attractive, examined]) + self._prior.clicks
+        return total / self._views
+
+    def judge(self, theta: FloatArray) -> Iteration:
+        """The log-likelihood, and with the prior."""
+        click = theta[: self.pairs][self._pair] * theta[self.pairs :][self._position]
+        likelihood = _weighted_log(self._clicked, click) + _weighted_log(self._missed, 1.0 - click)
+        belief = 0.0
+        if self._prior.views:
+            misses = self._prior.views - self._prior.clicks
+            belief += self._prior.clicks * float(np.log(np.maximum(theta, _TINY)).sum())
+            belief += misses * float(np.log(np.maximum(1.0 - theta, _TINY)).sum())
+        return Iteration(likelihood, likelihood + belief)
+
+
 def run_em(
-    pair: IntArray,
-    position: IntArray,
-    shown: FloatArray,
-    clicked: FloatArray,
+    counts: Counts,
     prior: Prior,
     iterations: int = DEFAULT_ITERATIONS,
     tolerance: float = DEFAULT_TOLERANCE,
+    plain: bool = False,
 ) -> EmResult:
-    """At most `iterations` EM steps from the prior's mean; rows are (pair, position) counts.
+    """At most `iterations` EM steps from the prior's mean; `plain` ones are never taken further.
 
     The last entry of `iterations` is that of the parameters returned.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, got {iterations}")
-    pairs, positions = int(pair.max()) + 1, int(position.max()) + 1
-    missed = shown - clicked
-    shown_pair = np.bincount(pair, shown, pairs) + prior.views
-    shown_position = np.bincount(position, shown, positions) + prior.views
-    enough = tolerance * float(shown.sum())
-    attraction = np.full(pairs, prior.mean)
-    examination = np.full(positions, prior.mean)
-    trace: list[Iteration] = []
+    em = _Em(counts, prior)
+    theta = em.start()
+    trace = [em.judge(theta)]
     converged = False
-    for _ in range(iterations):
-        alpha, chi = attraction[pair], examination[position]
-        click = alpha * chi
-        trace.append(_iteration(clicked, missed, click, attraction, examination, prior))
-        converged = len(trace) > 1 and trace[-1].objective - trace[-2].objective < enough
-        if converged:
-            break
-        blame = missed / np.maximum(1.0 - click, _TINY)
-        attractive = clicked + blame * (alpha - click)
-        examined = clicked + blame * (chi - click)
-        attraction = (np.bincount(pair, attractive, pairs) + prior.clicks) / shown_pair
-        examination = (np.bincount(position, examined, positions) + prior.clicks) / shown_position
-    else:
-        click = attraction[pair] * examination[position]
-        trace.append(_iteration(clicked, missed, click, attraction, examination, prior))
-    return EmResult(attraction, examination, tuple(trace), converged)
+    while not converged and len(trace) <= iterations:
+        before = trace[-1].objective
+        once = em.step(theta)
+        trace.append(em.judge(once))
+        converged = trace[-1].objective - before < tolerance
+        if plain or converged or len(trace) > iterations:
+            theta = once
+            continue
+        twice = em.step(once)
+        further = _extrapolate(theta, once, twice)
+        judged, judged_further = em.judge(twice), em.judge(further)
+        better = judged_further.objective >= judged.objective
+        theta = further if better else twice
+        trace.append(judged_further if better else judged)
+    return EmResult(theta[: em.pairs], theta[em.pairs :], tuple(trace), converged)
 
 
-def _iteration(
-    clicked: FloatArray,
-    missed: FloatArray,
-    click: FloatArray,
-    attraction: FloatArray,
-    examination: FloatArray,
-    prior: Prior,
-) -> Iteration:
-    likelihood = _weighted_log(clicked, click) + _weighted_log(missed, 1.0 - click)
-    belief = 0.0
-    if prior.views:
-        for values in (attraction, examination):
-            belief += prior.clicks * float(np.log(np.maximum(values, _TINY)).sum())
-            belief += (prior.views - prior.clicks) * float(
-                np.log(np.maximum(1.0 - values, _TINY)).sum()
-            )
-    return Iteration(likelihood, likelihood + belief)
+def _extrapolate(theta: FloatArray, once: FloatArray, twice: FloatArray) -> FloatArray:
+    """Along the first step and its bend, as far as their lengths suggest; inside (0, 1)."""
+    first = once - theta
+    bend = twice - once - first
+    length = float(np.sqrt(np.dot(bend, bend)))
+    if length == 0.0:
+        return twice
+    reach = max(1.0, float(np.sqrt(np.dot(first, first))) / length)
+    return np.clip(theta + 2.0 * reach * first + reach * reach * bend, _EDGE, 1.0 - _EDGE)
 
 
 def _weighted_log(weights: FloatArray, values: FloatArray) -> float:

@@ -107,7 +107,7 @@ def _lists(
         variant = np.searchsorted(world.variant_bounds, picked, side="right")
         shown_lists: npt.NDArray[np.int16] = world.variants[query, variant]
         return shown_lists
-    items = world.variants[query, 0].copy()
+    items: npt.NDArray[np.int16] = world.variants[query, 0].copy()
     coins = words(key, Purpose.EXCHANGE, number)
     shown = items.shape[1]
     for upper in range(shown - 1):

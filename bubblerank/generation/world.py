@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bubblerank.coins import stream_key
-from bubblerank.generation.draws import Floats, Purpose, uniforms
+from bubblerank.generation.draws import Floats, Purpose, uniforms, words
 from bubblerank.generation.settings import LogSettings
 from bubblerank.problems import POSITION_PARAMETER, Problem
 
@@ -106,8 +106,8 @@ def _attraction(settings: LogSettings, key: int, others: int) -> Floats:
 
 
 def _variants(settings: LogSettings, key: int, others: int) -> npt.NDArray[np.int16]:
-    """Variant 0 is the production list; variant v has item K + v - 1 low in the list instead of
-    another, and one pair of neighbours exchanged."""
+    """Variant 0 is the production list. Variant v has item K + v - 1 low in the list instead of
+    another, and each pair of neighbours of parity v exchanged or not, by a coin."""
     queries, shown = np.arange(settings.queries), settings.positions
     lists = np.tile(np.arange(shown, dtype=np.int16), (settings.queries, others + 1, 1))
     for variant in range(1, others + 1):
@@ -116,10 +116,13 @@ def _variants(settings: LogSettings, key: int, others: int) -> npt.NDArray[np.in
             int
         )
         lists[queries, variant, place] = shown + variant - 1
-        upper = (uniforms(key, Purpose.LIST, queries, 2 * variant + 1) * (shown - 1)).astype(int)
-        above = lists[queries, variant, upper]
-        lists[queries, variant, upper] = lists[queries, variant, upper + 1]
-        lists[queries, variant, upper + 1] = above
+        coins = words(key, Purpose.LIST, queries, 2 * variant + 1)
+        for upper in range(variant % 2, shown - 1, 2):
+            bit = (coins >> np.uint64(upper // 2)) & np.uint64(1)
+            rows = np.flatnonzero(bit)
+            above = lists[rows, variant, upper]
+            lists[rows, variant, upper] = lists[rows, variant, upper + 1]
+            lists[rows, variant, upper + 1] = above
     return lists
 
 
