@@ -157,8 +157,8 @@ def _outputs(task: Task, experiment: Experiment, first: int, advance: Advance) -
         yield Output("metric", record_table("metric", records))
     if displays is not None:
         steps = np.arange(first, first + len(displays.displayed), dtype=np.int64)
-        rows = DisplayRows(_stream(task), steps, None, None, displays)
-        yield Output("display", pack_displays(rows))
+        packed = pack_displays(DisplayRows(_stream(task), steps, None, None, displays))
+        yield Output("display", packed)
 
 
 def _stream(task: Task) -> Stream:
