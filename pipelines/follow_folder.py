@@ -13,6 +13,7 @@ from apache_beam.transforms.window import TimestampedValue
 from apache_beam.utils.timestamp import Duration
 
 from bubblerank.sessions.block import decode
+from bubblerank.stream.rounds import NEVER_US
 from pipelines.folder_progress import FolderProgress, FolderRestrictions, FolderWatermarks
 from pipelines.folder_watch import FolderWatch
 from pipelines.read_sessions import ReadSessionFiles, SessionBlocks
@@ -66,6 +67,7 @@ class FollowFolder(beam.PTransform):
             .with_output_types(tuple[str, bytes], rejects=bytes)
             .with_outputs(_REJECTS, main=_BLOCKS)
         )
+        found[_REJECTS].is_bounded = False
         return SessionBlocks(found[_BLOCKS], found[_REJECTS])
 
 
@@ -107,7 +109,8 @@ class _ReadFolder(beam.DoFn):
             progress = progress._replace(newest_us=newest_us)
             if not tracker.try_claim(progress):
                 return
-        watermark.rise_to(progress.newest_us - self._following.lateness_us)
+        if progress.newest_us > NEVER_US:
+            watermark.rise_to(progress.newest_us - self._following.lateness_us)
         idle_s = self._following.idle_timeout_s
         idle = idle_s is not None and now - progress.quiet_since_s >= idle_s
         if idle or self._following.reaches_end(progress.newest_us):

@@ -51,7 +51,10 @@ class RankSessions(beam.PTransform):
         return (
             elements
             | "Unwindow" >> beam.WindowInto(GlobalWindows())
-            | "Rank" >> beam.ParDo(_Rank(self._learner, self._every_us)).with_outputs(*KINDS)
+            | "Rank"
+            >> beam.ParDo(_Rank(self._learner, self._every_us))
+            .with_output_types(bytes, **dict.fromkeys(KINDS, bytes))
+            .with_outputs(*KINDS)
         )
 
 

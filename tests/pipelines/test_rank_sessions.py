@@ -11,7 +11,6 @@ from bubblerank import state_codec
 from bubblerank.books import Books
 from bubblerank.rankers import bubble
 from bubblerank.stream.join_rows import rows_table
-from bubblerank.stream.join_rows import rows_table
 from bubblerank.stream.replay import Replay
 from bubblerank.stream.resume import start_from_statistic
 from bubblerank.stream.start import Start
@@ -122,7 +121,7 @@ def test_nothing_is_emitted_before_the_watermark_passes():
         assert all(brief(row)[3] < reached for row in rows_of([(kind, 0, data)], "display"))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_sessions_step_in_event_time_order_whatever_the_order_of_arrival(seed):
     rows = make_log(sessions=60)
     displays, statistics = expected(rows)

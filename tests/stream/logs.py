@@ -8,7 +8,6 @@ from bubblerank.rankers import bubble
 from bubblerank.sessions.encode import encode_blocks
 from bubblerank.stream import feedback
 from bubblerank.stream.join_rows import rows_table
-from bubblerank.stream.join_rows import rows_table
 from bubblerank.stream.outputs import Kept, Output, Stepped
 from bubblerank.stream.tables import statistic_record
 from tests.sessions.strategies import good_batch
