@@ -53,9 +53,9 @@ class RankerConfig:
     @property
     def start_horizon(self) -> int:
         """The horizon in force at step 1; 0 where a fixed delta makes it irrelevant."""
-        if self.horizon is not None:
-            return self.horizon
-        return self.first_horizon if self.doubling else 0
+        if self.delta is not None:
+            return 0
+        return self.first_horizon if self.horizon is None else self.horizon
 
     def log_inverse_delta(self, horizon: int) -> float:
         """log(1 / delta) for the horizon in force."""
