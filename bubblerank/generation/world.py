@@ -18,7 +18,7 @@ from bubblerank.generation.draws import Floats, Purpose, uniforms, words
 from bubblerank.generation.settings import LogSettings
 from bubblerank.problems import POSITION_PARAMETER, Problem
 
-_NOISE = 0.6
+_NOISE = 0.5
 _PRODUCTION_SHARE = 0.55
 """How many sessions display the production list, where there are other variants."""
 
@@ -94,7 +94,7 @@ def _variant_weights(others: int) -> Floats:
 
 def _attraction(settings: LogSettings, key: int, others: int) -> Floats:
     queries, shown = np.arange(settings.queries), settings.positions
-    scale = 0.6 + 0.5 * uniforms(key, Purpose.SCALE, queries)
+    scale = 0.5 + 0.5 * uniforms(key, Purpose.SCALE, queries)
     table = np.empty((settings.queries, shown + others))
     for item in range(shown + others):
         rank = item + 1 if item < shown else shown // 2 + 1
