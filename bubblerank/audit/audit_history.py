@@ -76,8 +76,7 @@ class _Pass:
             if "structure" in self._outcomes:
                 structure.check_lists(self._outcome("structure"), history, chunk)
                 self._check_by_ranker(chunk)
-            if "safety" in self._outcomes:
-                self._safety.feed(chunk)
+            self._safety.feed(chunk)
             if self._loop is not None:
                 self._loop.feed(chunk)
             if self._replayer is not None:

@@ -62,12 +62,14 @@ class ClosedLoop:
         )
         self._progress = begin(self._experiment)
         self._advance = advance_reference if settings.readable else advance_compiled
-        self._first, self._drawn = 1, self._next()
         known = history.displays if settings.steps is None else settings.steps
         self._last = min(known, history.last_step)
+        self._first = 1
+        self._drawn = self._next()
 
     def _next(self) -> Displays:
-        advance = self._advance(self._experiment, self._progress, CHUNK_STEPS, displays=True)
+        steps = max(0, min(CHUNK_STEPS, self._last - self._first + 1))
+        advance = self._advance(self._experiment, self._progress, steps, displays=True)
         self._progress = advance.progress
         if advance.displays is None:
             raise ValueError("a closed loop gave no displays")
@@ -86,7 +88,8 @@ class ClosedLoop:
         at, end = int((steps < 1).sum()), int(np.searchsorted(steps, self._last, side="right"))
         while at < end:
             while int(steps[at]) >= self._first + CHUNK_STEPS:
-                self._first, self._drawn = self._first + CHUNK_STEPS, self._next()
+                self._first += CHUNK_STEPS
+                self._drawn = self._next()
             upto = int(np.searchsorted(steps, self._first + CHUNK_STEPS, side="left"))
             self._compare(chunk, at, min(upto, end))
             at = min(upto, end)

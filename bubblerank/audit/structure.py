@@ -12,6 +12,7 @@ from bubblerank.config import RankerConfig
 from bubblerank.rankers.bubble import BubbleState
 
 CHECK = "structure"
+_LONG = 1 << 40
 
 
 def check_lists(outcome: Outcome, history: History, chunk: Chunk) -> None:
@@ -55,12 +56,12 @@ def check_neighbours(outcome: Outcome, history: History, chunk: Chunk) -> None:
     kinds = np.stack([rows.base_id[fit], rows.shown_id[fit], rows.step[fit] % 2])
     distinct, first, kind = np.unique(kinds, axis=1, return_index=True, return_inverse=True)
     zeros = np.zeros((rows.bases.shape[1],) * 2, dtype=np.int64)
-    config = RankerConfig(rows.shown.shape[1], horizon=1 << 40)
+    config = RankerConfig(rows.shown.shape[1], horizon=_LONG)
     slips = {}
     for number, (base_id, shown_id, _) in enumerate(distinct.T.tolist()):
         row = int(fit[first[number]])
         base = tuple(rows.bases[base_id].tolist())
-        state = BubbleState(base, zeros, zeros, int(rows.step[row]) - 1, 0)
+        state = BubbleState(base, zeros, zeros, int(rows.step[row]) - 1, _LONG)
         reason, place = judge(state, config, rows.shown[shown_id].tolist())
         if reason != Reason.FINE:
             slips[number] = Slip(row, False, reason, place, base, None)
