@@ -10,7 +10,7 @@ with the runs.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
@@ -66,11 +66,14 @@ class PartComparison:
     all_found: bool = True
 
 
-def compare_runs(a: RunFolder, b: RunFolder, limit: int = 10) -> list[PartComparison]:
-    """Compare every part that either run has, with the first `limit` differences of each."""
+def compare_runs(
+    a: RunFolder, b: RunFolder, limit: int = 10, parts: Collection[str] = tuple(PARTS)
+) -> list[PartComparison]:
+    """Compare those of `parts` that either run has, with the first `limit` differences of each."""
     for run in (a, b):
         run.read_manifest()
-    return [compare_part(a, b, part, limit) for part in PARTS if a.files(part) or b.files(part)]
+    found = [part for part in PARTS if part in parts and (a.files(part) or b.files(part))]
+    return [compare_part(a, b, part, limit) for part in found]
 
 
 def compare_part(a: RunFolder, b: RunFolder, part: str, limit: int = 10) -> PartComparison:

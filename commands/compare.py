@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bubblerank.run_folder import PARTS
 from commands.arguments import add_output, integer
 from commands.output import remark, show_json, show_rows
 
@@ -17,6 +18,7 @@ EXAMPLES = """\
 examples:
   bubblerank compare runs/monday runs/again
   bubblerank compare runs/a runs/b --limit 100 --format json
+  bubblerank compare runs/simulated runs/replayed --part statistics
 
 Rows have no order, and every column counts to the bit. Of rejects, `detail` and the folder of
 `source` do not count. What run.json says about time does not count either.
@@ -30,6 +32,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of `compare`."""
     parser.add_argument("expected", metavar="RUN_A", type=Path, help="a run's folder")
     parser.add_argument("actual", metavar="RUN_B", type=Path, help="the folder to compare with it")
+    parser.add_argument(
+        "--part",
+        action="append",
+        choices=PARTS,
+        metavar="P",
+        help=f"only this part, may be repeated: {', '.join(PARTS)} (default: all)",
+    )
     parser.add_argument(
         "--limit",
         type=integer(0, 100_000),
@@ -46,15 +55,17 @@ def run(args: argparse.Namespace) -> int:
     from bubblerank.run_folder import RunFolder
 
     a, b = RunFolder(args.expected), RunFolder(args.actual)
-    parts = compare_runs(a, b, args.limit)
+    parts = compare_runs(a, b, args.limit, args.part or PARTS)
     same = all(part.same for part in parts)
     if args.format == "json":
         show_json({"same": same, "parts": [asdict(part) for part in parts]})
     else:
         _show(parts)
-    for line in _different_books(a, b):
+    for line in [] if args.part else _different_books(a, b):
         remark(line, quiet=args.quiet)
     verdict = "the runs hold the same rows" if same else "the runs hold different rows"
+    if args.part:
+        verdict += f" in {', '.join(dict.fromkeys(args.part))}"
     remark(verdict if parts else "neither run holds any row", quiet=args.quiet)
     return SAME if same else DIFFERENT
 
