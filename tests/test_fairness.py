@@ -17,7 +17,7 @@ def exact_p_value(chances, exchanges):
 def test_the_p_value_is_near_that_of_the_exact_binomial_test(chances):
     for exchanges in range(chances // 2 - 30, chances // 2 + 30, 3):
         exact = exact_p_value(chances, exchanges)
-        assert Fairness(chances, exchanges).p_value == pytest.approx(exact, rel=0.05, abs=1e-4)
+        assert Fairness(chances, exchanges).p_value == pytest.approx(exact, rel=0.15, abs=1e-4)
 
 
 def test_both_directions_are_judged_alike():
