@@ -24,8 +24,12 @@ def execute(
     build: Callable[["beam.Pipeline"], object],
     settings: Mapping[str, Any],
     total: int | None = None,
+    conclude: Callable[[], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """Run a pipeline into ``args.out`` and give its manifest; a run whose books are off fails."""
+    """Run a pipeline into ``args.out`` and give its manifest; a run whose books are off fails.
+
+    ``conclude`` gives what else the manifest is to hold, when all rows have been written.
+    """
     from pipelines.engine import choose_engine, run_pipeline
 
     options, engine = choose_engine(args.beam_flags)
@@ -34,7 +38,7 @@ def execute(
         with watching(total, args.quiet):
             return run_pipeline(build, options)
 
-    return fill_run(args, command, work, settings, engine)
+    return fill_run(args, command, work, settings, engine, conclude)
 
 
 def fill_run(
@@ -43,6 +47,7 @@ def fill_run(
     work: Callable[[], dict[str, int]],
     settings: Mapping[str, Any],
     engine: str,
+    conclude: Callable[[], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Let ``work`` fill ``args.out`` and give its counters; then the books and the manifest."""
     from apache_beam.options.pipeline_options import StandardOptions
@@ -69,6 +74,7 @@ def fill_run(
             engine=engine,
             counters={**counters, **asdict(books)},
             seconds=time.monotonic() - started,
+            **(conclude() if conclude else {}),
         )
 
 

@@ -19,6 +19,7 @@ from commands.arguments import (
 )
 from commands.follow import add_following, follow, following_of
 from commands.output import remark
+from commands.replay_model import add_model_flags, refuse_model_flags, run_model
 from commands.replay_report import report
 
 EXAMPLES = """\
@@ -29,11 +30,15 @@ examples:
       --out runs/tuesday
   bubblerank replay --log clicks.parquet --map query=q,items=urls --snapshot-every 1d \\
       --out runs/mapped -- --direct_num_workers=2
+  bubblerank replay --log 'logs/*.tsv' --feedback model --click-model PBM --out runs/fitted
 
 Feedback `logged` learns from every list that the ranker could have displayed: for logs that it,
 or another ranker that exchanges neighbours at random, produced. Feedback `match` learns only
-from lists that the ranker's own coins draw.
-Writes displays/, statistics/, rejects/ (where there are any) and run.json.
+from lists that the ranker's own coins draw. Feedback `model` is the paper's protocol: fit a click
+model to the log, and run BubbleRank and the production lists against the fitted users.
+docs/replay.md says which question each of them answers.
+Writes displays/, statistics/, rejects/ (where there are any) and run.json; with `model`
+metrics/, statistics/ and run.json.
 Exit codes: 0 fine, 1 failed, 2 usage, 4 more rejects than --max-reject-rate.
 """
 
@@ -81,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     learning = parser.add_argument_group("learning")
     learning.add_argument(
         "--feedback",
-        choices=("logged", "match"),
+        choices=("logged", "match", "model"),
         default="logged",
         help="what a logged list may teach (default: logged)",
     )
@@ -101,8 +106,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="D",
         help="also write statistics each D of event time, as in 90s, 15m, 6h, 1d",
     )
+    add_model_flags(parser)
     add_seed(parser)
-    add_ranker(parser, default_horizon="auto")
+    add_ranker(parser, default_horizon="auto; with --feedback model: --steps")
     add_run_folder(parser)
     add_output(parser)
 
@@ -110,6 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, then print the books."""
     refuse_nonempty(args.out, args.overwrite)
+    if args.feedback == "model":
+        return run_model(args, column_map(args.map))
+    refuse_model_flags(args)
     config = ranker_config(args, None)
 
     from bubblerank.sessions.readers import check_column_map
