@@ -20,11 +20,15 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
     from dataclasses import asdict
 
     from bubblerank.books import Books
+    from bubblerank.effective_sample import effective_sample
     from bubblerank.fairness import Fairness
+    from bubblerank.run_folder import RunFolder
 
     counters = manifest["counters"]
     books = Books.from_counters(counters)
     fairness = Fairness(counters.get("exchange_chances", 0), counters.get("exchanges", 0))
+    sample = effective_sample(RunFolder(args.out))
+    warning = fairness.warning if args.feedback == "logged" else sample.warning
     reasons = _reject_reasons(args.out) if books.rejected else {}
     if args.format == "json":
         rankable = books.ranked + books.off_policy
@@ -35,8 +39,10 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
                 "reasons": reasons,
                 "used": books.ranked / rankable if rankable else 0.0,
                 "queries": counters.get("queries", 0),
+                "consumed": {"least": sample.least, "median": sample.median},
                 "exchanged": fairness.share,
                 "fair_coins": fairness.warning is None,
+                "trusted": warning is None,
             }
         )
     else:
@@ -44,15 +50,17 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
         lines = list(_lines(books, reasons, fairness, args.feedback))
         show_rows(lines, form="table", title=title, right=("sessions", "share"))
     remark(
-        f"{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
+        f"sessions consumed by a query: {sample.median:,g} in the median, {sample.least:,} at least"
+        f"\n{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
         quiet=args.quiet,
     )
-    if args.feedback == "logged" and fairness.warning:
-        remark(fairness.warning)
     if not books.read:
         remark("the log holds no sessions: nothing was learned")
-    folder = shlex.quote(str(args.out))
-    remark(f"next: bubblerank inspect {folder} --query QUERY", quiet=args.quiet)
+    elif warning:
+        remark(warning)
+    if sample.example is not None:
+        words = shlex.join(["inspect", str(args.out), "--query", sample.example])
+        remark(f"next: bubblerank {words}", quiet=args.quiet)
     if books.reject_rate > args.max_reject_rate:
         remark(
             f"{books.reject_rate:.2%} of the log was rejected, --max-reject-rate is "

@@ -424,6 +424,17 @@ def test_a_log_that_never_randomises_is_warned_of_even_when_quiet(bubblerank, tm
     assert ended.json["exchanged"] == 0.0
 
 
+def test_too_few_matches_are_refused_a_verdict(bubblerank, tmp_path):
+    rows = [session("q", n, "abcd") for n in range(300)]
+    log = write_log(tmp_path / "log.parquet", rows)
+    words = ["replay", "--log", log, "--out", tmp_path / "run", "--feedback", "match", "--quiet"]
+    ended = bubblerank(*words, "--format", "json")
+    assert ended.code == 0
+    assert "WARNING: no verdict: half of the queries matched" in ended.err
+    assert ended.json["trusted"] is False
+    assert ended.json["consumed"]["least"] == ended.json["ranked"] < 100
+
+
 def test_a_randomised_log_is_not_warned_of(bubblerank, tmp_path, known_sessions, problems_file):
     log = write_log(tmp_path / "log.parquet", known_sessions)
     words = ["replay", "--log", log, "--out", tmp_path / "run", "--base-lists", problems_file]
