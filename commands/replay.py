@@ -21,6 +21,7 @@ from commands.follow import add_following, follow, following_of
 from commands.output import remark
 from commands.replay_model import add_model_flags, refuse_model_flags, run_model
 from commands.replay_report import report
+from commands.replay_usage import show_usage, usage_conclusion
 
 EXAMPLES = """\
 examples:
@@ -160,7 +161,14 @@ def run(args: argparse.Namespace) -> int:
     if following is not None:
         manifest = follow(args, settings, following, in_force)
     else:
-        manifest = execute(args, "replay", lambda pipeline: build(pipeline, settings), in_force)
+        manifest = execute(
+            args,
+            "replay",
+            lambda pipeline: build(pipeline, settings),
+            in_force,
+            conclude=usage_conclusion(args),
+        )
+    show_usage(args, manifest)
     return report(args, manifest)
 
 

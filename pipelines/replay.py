@@ -11,6 +11,7 @@ from pipelines.base_lists import StartFromLists, StartFromMostFrequent, StartFro
 from pipelines.follow_folder import FollowFolder, Following, LeaveAfter
 from pipelines.rank_sessions import RankSessions
 from pipelines.read_sessions import ReadSessionFiles, ReadSessions, SessionBlocks
+from pipelines.tally_queries import TallyQueries
 from pipelines.write_tables import WriteTables
 
 
@@ -37,6 +38,7 @@ def build(pipeline: beam.Pipeline, settings: ReplaySettings) -> None:
     sessions = pipeline | "ReadSessions" >> ReadSessions(
         settings.logs, settings.log_format, settings.column_map, settings.block_sessions
     )
+    _ = sessions.blocks | "TallyQueries" >> TallyQueries(settings.out)
     rank_and_write(pipeline, sessions, settings)
 
 
