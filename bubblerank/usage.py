@@ -85,7 +85,7 @@ class Usage:
         For `match` on a randomised log this estimates the ranker's gain over what was logged;
         the consumed sessions include those from which it was still learning.
         """
-        found = self.with_evidence
+        found = [query for query in self.with_evidence if query.clicks is not None]
         gains = [(query.clicks or 0.0) - query.log_clicks for query in found]
         return ratio_over_queries(gains, [query.log_clicks for query in found], seed)
 
@@ -106,37 +106,50 @@ class Usage:
         }
 
 
-def usage_of(run: RunFolder, tallies: Mapping[str, tuple[int, int]]) -> Usage:
-    """The usage in a run's displays and in (records, clicks) of each query of its log."""
-    consumed = _consumed(run)
+def usage_of(
+    run: RunFolder, tallies: Mapping[str, tuple[int, int]], with_clicks: bool = True
+) -> Usage:
+    """The usage in a run's displays and in (records, clicks) of each query of its log.
+
+    Without clicks, which take longer to read, nothing is said of clicks per consumed session.
+    """
+    consumed = _consumed(run, with_clicks)
     found = []
     for query, (read, log_clicks) in tallies.items():
         sessions, clicks = consumed.get(query, (0, 0))
         found.append(
             QueryUsage(
-                query, read, sessions, clicks / sessions if sessions else None, log_clicks / read
+                query,
+                read,
+                sessions,
+                clicks / sessions if sessions and with_clicks else None,
+                log_clicks / read,
             )
         )
     return Usage(tuple(sorted(found, key=lambda query: (-query.read, query.query))))
 
 
-def _consumed(run: RunFolder) -> dict[str, tuple[int, int]]:
+def _consumed(run: RunFolder, with_clicks: bool) -> dict[str, tuple[int, int]]:
     """(sessions, clicks) of each query's displays, file by file."""
     import numpy as np
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    columns = ["query", "clicks"] if with_clicks else ["query"]
     totals: dict[str, tuple[int, int]] = {}
     for file in run.files("displays"):
         with pq.ParquetFile(file, read_dictionary=["query"]) as parquet:
-            for batch in parquet.iter_batches(1 << 18, columns=["query", "clicks"]):
-                queries, lists = batch.column("query"), batch.column("clicks")
+            for batch in parquet.iter_batches(1 << 18, columns=columns):
+                queries = batch.column("query")
                 names = queries.dictionary.to_pylist()
                 codes = queries.indices.to_numpy()
-                lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
-                clicked = lists.flatten().to_numpy(zero_copy_only=False)
                 sessions = np.bincount(codes, minlength=len(names)).tolist()
-                clicks = np.bincount(np.repeat(codes, lengths)[clicked], minlength=len(names))
+                clicks = np.zeros(len(names), dtype=np.int64)
+                if with_clicks:
+                    lists = batch.column("clicks")
+                    lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False)
+                    clicked = lists.flatten().to_numpy(zero_copy_only=False)
+                    clicks = np.bincount(np.repeat(codes, lengths)[clicked], minlength=len(names))
                 for query, count, more in zip(names, sessions, clicks.tolist(), strict=True):
                     before = totals.get(query, (0, 0))
                     totals[query] = before[0] + count, before[1] + more

@@ -111,8 +111,9 @@ def run_model(args: argparse.Namespace, column_map: dict[str, str]) -> int:
     frequent = fitted_problems(model, args.queries)
     chosen = [fitted for fitted in frequent if fitted.sessions >= args.min_sessions]
     remark(
-        f"{counts.sessions:,} sessions of {len(model.observations.queries):,} queries, read and "
-        f"fitted by a {args.click_model} in {time.monotonic() - started:.1f} s; {reasons_text(counts)}\n"
+        f"{counts.sessions:,} sessions of {len(model.observations.queries):,} queries, "
+        f"{args.click_model} fitted in {time.monotonic() - started:.1f} s; "
+        f"{reasons_text(counts)}\n"
         f"{len(chosen):,} of the {len(frequent):,} most frequent queries have at least "
         f"{args.min_sessions:,} sessions\n{describe_ranker(config)}, seed {args.seed}",
         quiet=args.quiet,

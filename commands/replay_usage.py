@@ -17,7 +17,8 @@ def usage_conclusion(args: argparse.Namespace) -> Callable[[], dict[str, Any]]:
         from bubblerank.usage import usage_of
         from pipelines.tally_queries import read_tallies
 
-        usage = usage_of(RunFolder(args.out), read_tallies(str(args.out)))
+        tallies = read_tallies(str(args.out))
+        usage = usage_of(RunFolder(args.out), tallies, with_clicks=args.feedback == "match")
         return {"usage": usage.to_record(args.seed)}
 
     return conclude
