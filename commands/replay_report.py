@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,15 +20,13 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
     from dataclasses import asdict
 
     from bubblerank.books import Books
-    from bubblerank.effective_sample import effective_sample
     from bubblerank.fairness import Fairness
-    from bubblerank.run_folder import RunFolder
 
     counters = manifest["counters"]
     books = Books.from_counters(counters)
     fairness = Fairness(counters.get("exchange_chances", 0), counters.get("exchanges", 0))
-    sample = effective_sample(RunFolder(args.out))
-    warning = fairness.warning if args.feedback == "logged" else sample.warning
+    usage = manifest.get("usage") or {}
+    warning = fairness.warning if args.feedback == "logged" else _too_few_matches(usage)
     reasons = _reject_reasons(args.out) if books.rejected else {}
     if args.format == "json":
         rankable = books.ranked + books.off_policy
@@ -39,27 +37,31 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
                 "reasons": reasons,
                 "used": books.ranked / rankable if rankable else 0.0,
                 "queries": counters.get("queries", 0),
-                "consumed": {"least": sample.least, "median": sample.median},
+                "consumed": usage.get("effective_sample"),
                 "exchanged": fairness.share,
                 "fair_coins": fairness.warning is None,
                 "trusted": warning is None,
             }
         )
     else:
-        title = f"Replay of {books.read:,} sessions, {counters.get('queries', 0):,} queries"
+        queries = counters.get("queries", 0)
+        title = (
+            f"Replay of {books.read:,} {'session' if books.read == 1 else 'sessions'}, "
+            f"{queries:,} {'query' if queries == 1 else 'queries'}"
+        )
         lines = list(_lines(books, reasons, fairness, args.feedback))
         show_rows(lines, form="table", title=title, right=("sessions", "share"))
     remark(
-        f"sessions consumed by a query: {sample.median:,g} in the median, {sample.least:,} at least"
-        f"\n{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
+        f"{books.read:,} sessions in {manifest['seconds']:.1f} s; rows are in {args.out}",
         quiet=args.quiet,
     )
-    if not books.read:
-        remark("the log holds no sessions: nothing was learned")
+    if not books.ranked:
+        remark(_nothing_learned(books))
     elif warning:
         remark(warning)
-    if sample.example is not None:
-        words = shlex.join(["inspect", str(args.out), "--query", sample.example])
+    if usage.get("by_query"):
+        example = usage["by_query"][0]["query"]
+        words = shlex.join(["inspect", str(args.out), "--query", example])
         remark(f"next: bubblerank {words}", quiet=args.quiet)
     if books.reject_rate > args.max_reject_rate:
         remark(
@@ -68,6 +70,33 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
         )
         return TOO_MANY_REJECTS
     return 0
+
+
+def _too_few_matches(usage: Mapping[str, Any]) -> str | None:
+    """What to tell of a rejection replay that accepted too little for a verdict."""
+    if not usage or usage["effective_sample"]["median"] >= usage["enough_sessions"]:
+        return None
+    return (
+        f"WARNING: no verdict: half of the queries matched {usage['effective_sample']['median']:g} "
+        f"sessions or fewer, at least {usage['enough_sessions']} are needed. The log shows too few "
+        "of the lists that the ranker draws: take a longer log, or --feedback logged if a ranker "
+        "like this one made it."
+    )
+
+
+def _nothing_learned(books: "Books") -> str:
+    """Why no session could be ranked, and what to try."""
+    if not books.read:
+        return "the log holds no sessions: nothing was learned"
+    worst = max(("off_policy", "no_base_list", "rejected"), key=lambda name: getattr(books, name))
+    remedy = {
+        "off_policy": "the ranker could not have displayed any list of the log: are --base-lists "
+        "and --positions those of the ranker that made it?",
+        "no_base_list": "no query of the log has a base list: check --base-lists",
+        "rejected": "every record was rejected: the column reason of rejects/ tells why, and "
+        "--map renames columns",
+    }
+    return f"WARNING: nothing was learned: {remedy[worst]}"
 
 
 def _lines(
