@@ -21,21 +21,32 @@ _STAMP = struct.Struct("<q")
 
 @dataclass(frozen=True)
 class Carry:
-    """The cell of a learner between two rounds, and the elements that wait."""
+    """The cell of a learner between two rounds, and the elements that wait.
+
+    wake_us: as long as nothing arrives, there is nothing to do before this watermark.
+    """
 
     key: str
     cell: bytes
     waiting: tuple[bytes, ...] = ()
+    wake_us: int | None = None
 
     def to_bytes(self) -> bytes:
         """The element of the next round."""
-        return frames.pack(TAG, _VERSION, [self.key.encode("utf-8"), self.cell, *self.waiting])
+        wake = b"" if self.wake_us is None else _STAMP.pack(self.wake_us)
+        fields = [self.key.encode("utf-8"), wake, self.cell, *self.waiting]
+        return frames.pack(TAG, _VERSION, fields)
 
     @staticmethod
     def from_bytes(data: bytes) -> "Carry":
         """The carry in an element."""
-        key, cell, *waiting = frames.unpack(TAG, _VERSION, data)
-        return Carry(key.decode("utf-8"), cell, tuple(waiting))
+        key, wake, cell, *waiting = frames.unpack(TAG, _VERSION, data)
+        wake_us = _STAMP.unpack(wake)[0] if wake else None
+        return Carry(key.decode("utf-8"), cell, tuple(waiting), wake_us)
+
+    def sleeps(self, watermark_us: int) -> bool:
+        """Whether a round with this watermark changes nothing."""
+        return self.wake_us is None or self.wake_us > watermark_us
 
 
 def stamp(data: bytes, watermark_us: int) -> bytes:
@@ -69,10 +80,17 @@ class Round:
         new = [data for data in unstamped if frames.tag_of(data) != TAG]
         before = carried[0] if carried else Carry(key, b"")
         upto = None if self.last else watermarks.pop()
+        if carried and not new and upto is not None and before.sleeps(upto):
+            yield Output(CARRY, before.to_bytes())
+            yield Kept(b"")
+            return
         for output in self.learner.turn(key, before.cell or None, [*before.waiting, *new], upto):
             if not isinstance(output, Kept):
                 yield output
                 continue
             if not self.last:
-                yield Output(CARRY, Carry(key, output.cell, output.waiting).to_bytes())
+                yield Output(CARRY, self._carry(key, output))
             yield Kept(b"", (), output.counts)
+
+    def _carry(self, key: str, kept: Kept) -> bytes:
+        return Carry(key, kept.cell, kept.waiting, kept.wake_us).to_bytes()

@@ -47,10 +47,27 @@ def test_rounds_end_in_the_rows_of_one_turn(cuts, size):
     assert counts == one_counts
 
 
-@given(st.text(), st.binary(), st.lists(st.binary(), max_size=3).map(tuple))
-def test_a_carry_comes_back_from_its_bytes(key, cell, waiting):
-    carry = Carry(key, cell, waiting)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.binary(),
+    st.lists(st.binary(), max_size=3).map(tuple),
+    st.none() | st.integers(-(2**62), 2**62),
+)
+def test_a_carry_comes_back_from_its_bytes(key, cell, waiting, wake_us):
+    carry = Carry(key, cell, waiting, wake_us)
     assert Carry.from_bytes(carry.to_bytes()) == carry
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 399), st.integers(0, 500))
+def test_a_query_sleeps_only_as_long_as_a_turn_would_change_nothing(first, second):
+    elements = [START, *(data for _, _, data in blocks_of(ROWS))]
+    *_, kept = LEARNER.turn("q", None, elements, first)
+    carry = Carry("q", kept.cell, kept.waiting, kept.wake_us)
+    *outputs, after = LEARNER.turn("q", kept.cell, list(kept.waiting), max(first, second))
+    if carry.sleeps(max(first, second)):
+        assert not [output for output in outputs if isinstance(output, Output)]
+        assert after == kept._replace(counts={})
 
 
 def test_rounds_that_cannot_be_are_refused():
