@@ -41,6 +41,7 @@ def report(args: argparse.Namespace, manifest: dict[str, Any]) -> int:
                 "exchanged": fairness.share,
                 "fair_coins": fairness.warning is None,
                 "trusted": warning is None,
+                "usage": manifest.get("usage"),
             }
         )
     else:
