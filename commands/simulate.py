@@ -113,6 +113,7 @@ def run(args: argparse.Namespace) -> int:
         f"{learners * args.steps:,} sessions\n{describe_ranker(config)}, seed {args.seed}",
         quiet=args.quiet,
     )
+    _warn_of_shared_queries(settings.problems)
     manifest = execute(
         args,
         "simulate",
@@ -122,6 +123,17 @@ def run(args: argparse.Namespace) -> int:
     )
     _report(args, manifest)
     return 0
+
+
+def _warn_of_shared_queries(problems: Sequence["Problem"]) -> None:
+    """Rows of displays and statistics have no click model to tell two problems apart."""
+    shared = [query for query, n in Counter(p.query for p in problems).items() if n > 1]
+    if shared:
+        remark(
+            f"WARNING: {len(shared):,} {'query has' if len(shared) == 1 else 'queries have'} "
+            f"problems of several click models, {shared[0][:60]!r} is one: metrics/ tells them "
+            "apart, displays/ and statistics/ do not; simulate each click model into its own run"
+        )
 
 
 def _in_force(args: argparse.Namespace, settings: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bubblerank.compare import compare_runs
 from bubblerank.config import RankerConfig
 from bubblerank.problems import Problem
 from bubblerank.run_folder import RunFolder
+from commands.main import main
 from tests import naive
 from tests.reference_logs import (
     FLAGS,
@@ -117,22 +118,43 @@ def test_displays_are_the_logged_sessions_with_their_steps_and_base_lists(
             }
 
 
-@pytest.mark.parametrize(
-    "flags", [("--block-sessions", 7), ("--", "--direct_num_workers=2")], ids=["blocks", "workers"]
-)
-def test_block_size_and_workers_change_no_row(replay, tmp_path, known_sessions, flags):
-    log = write_log(tmp_path / "log.parquet", shuffled(known_sessions))
-    expected = replay(log, out="expected", flags=("--snapshot-every", "5m"))
-    assert same_rows(expected, replay(log, flags=("--snapshot-every", "5m", *flags)))
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory, known_sessions, problems_file):
+    """The known sessions, shuffled, from one file, with snapshots; and that file."""
+    folder = tmp_path_factory.mktemp("plain")
+    log = write_log(folder / "log.parquet", shuffled(known_sessions))
+    words = ["replay", "--log", log, "--base-lists", str(problems_file), *FLAGS, *SNAPSHOTS]
+    assert main([*words, "--out", str(folder / "run")]) == 0
+    return folder / "run", log
 
 
-def test_file_order_and_number_of_files_change_no_row(replay, tmp_path, known_sessions):
-    rows = shuffled(known_sessions)
-    expected = replay(write_log(tmp_path / "one.parquet", rows), out="expected")
-    many = [write_log(tmp_path / f"part-{n}.parquet", rows[n::5]) for n in range(5)]
-    assert same_rows(expected, replay(*many, out="many"))
-    assert same_rows(expected, replay(*many[::-1], out="reversed"))
-    assert same_rows(expected, replay(tmp_path / "part-*.parquet", out="glob"))
+SNAPSHOTS = ("--snapshot-every", "5m")
+
+
+def test_the_size_of_blocks_changes_no_row(replay, plain_run):
+    expected, log = plain_run
+    assert same_rows(expected, replay(log, flags=(*SNAPSHOTS, "--block-sessions", 7)))
+
+
+def test_the_number_of_workers_changes_no_row(replay, plain_run):
+    expected, log = plain_run
+    assert same_rows(expected, replay(log, flags=(*SNAPSHOTS, "--", "--direct_num_workers=2")))
+
+
+def test_the_order_of_sessions_in_a_file_changes_no_row(
+    replay, plain_run, known_sessions, tmp_path
+):
+    expected, _ = plain_run
+    log = write_log(tmp_path / "ordered.parquet", known_sessions)
+    assert same_rows(expected, replay(log, flags=SNAPSHOTS))
+
+
+def test_the_number_and_order_of_files_change_no_row(replay, plain_run, known_sessions, tmp_path):
+    expected, _ = plain_run
+    rows = shuffled(known_sessions, seed=2)
+    logs = [write_log(tmp_path / f"part-{n}.parquet", rows[n::5]) for n in range(5)]
+    files = (tmp_path / "part-[2-9]*", logs[1], logs[0], logs[4])
+    assert same_rows(expected, replay(*files, flags=SNAPSHOTS))
 
 
 class NotDrawnError(Exception):

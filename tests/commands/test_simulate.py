@@ -250,3 +250,21 @@ def wait_until(condition, process, seconds=60):
     while not condition():
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_a_query_with_two_click_models_is_warned_of(bubblerank, tmp_path):
+    problem = PROBLEMS[0]
+    other = Problem(problem.query, problem.items, "DCM", problem.attraction, (0.5,) * 6)
+    write_problems(tmp_path / "p.jsonl", [problem, other])
+    words = [
+        "simulate",
+        "--problems",
+        tmp_path / "p.jsonl",
+        "--steps",
+        5,
+        "--out",
+        tmp_path / "run",
+    ]
+    ended = bubblerank(*words)
+    assert ended.code == 0
+    assert "WARNING: 1 query has problems of several click models, 'shoes' is one" in ended.err

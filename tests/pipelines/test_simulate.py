@@ -1,3 +1,5 @@
+import itertools
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -5,6 +7,7 @@ import schemas
 from bubblerank.config import RankerConfig
 from bubblerank.errors import UsageError
 from bubblerank.simulation import simulate
+from bubblerank.stream.outputs import Output, Stepped
 from bubblerank.stream.simulate import Simulation
 from pipelines.engine import choose_engine, run_pipeline
 from pipelines.simulate import SimulateSettings, build
@@ -62,6 +65,20 @@ def test_one_query_may_have_a_problem_of_each_click_model(tmp_path):
         (cm.query, "CM"),
         (cm.query, "PBM"),
     }
+
+
+def test_displays_of_a_huge_block_come_in_chunks_while_it_is_stepped_through():
+    """A thousand million steps in one block: the first rows are there at once."""
+    from bubblerank.stream.simulate import Task, arrivals
+
+    simulation = Simulation(RankerConfig(horizon=10**9), 5, 5, (10**9,), displays=True)
+    task = Task("bubblerank", PROBLEMS[0], 0)
+    turn = simulation.turn(task.key, None, [task.to_bytes(), arrivals(1, 10**9)], None)
+    outputs = list(itertools.islice(turn, 6))
+    steps = [output.sessions for output in outputs if isinstance(output, Stepped)]
+    sizes = [len(output.data) for output in outputs if isinstance(output, Output)]
+    assert 0 < max(steps) <= 100_000
+    assert len(sizes) >= 2 and max(sizes) < 50_000_000
 
 
 def test_everything_that_would_fail_later_is_told_at_once(tmp_path):
