@@ -13,7 +13,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.options.value_provider import StaticValueProvider
 from apache_beam.transforms.trigger import AccumulationMode, AfterCount, AfterWatermark
 from apache_beam.transforms.window import FixedWindows, GlobalWindow, GlobalWindows
-from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration
+from apache_beam.utils.timestamp import MAX_TIMESTAMP, MIN_TIMESTAMP, Duration, Timestamp
 from apache_beam.utils.windowed_value import WindowedValue
 
 import schemas
@@ -194,13 +194,18 @@ def _name_files(kind: str) -> Any:
     def name(window: Any, pane: Any, shard: int, shards: int, compression: str, group: str) -> str:
         if window == GlobalWindow():
             return f"{kind}-{group}.parquet"
-        start, end = (
-            edge.to_utc_datetime().strftime("%Y%m%dT%H%M%S.%fZ")
-            for edge in (window.start, window.end)
-        )
-        return f"{kind}-{start}-{end}-{pane.index}.parquet"
+        edges = f"{_edge(window.start)}-{_edge(window.end)}"
+        return f"{kind}-{edges}-{pane.index}.parquet"
 
     return name
+
+
+def _edge(time: Timestamp) -> str:
+    """A window's edge in a file's name; the end of time is beyond all calendars."""
+    try:
+        return str(time.to_utc_datetime().strftime("%Y%m%dT%H%M%S.%fZ"))
+    except OverflowError:
+        return f"{time.micros}us"
 
 
 def _temporary_folder(folder: str) -> str:

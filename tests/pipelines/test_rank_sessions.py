@@ -1,6 +1,7 @@
 import random
 
 import apache_beam as beam
+import pyarrow.parquet as pq
 import pytest
 from apache_beam.coders import BytesCoder, StrUtf8Coder, TupleCoder
 from apache_beam.testing.test_stream import TestStream
@@ -16,6 +17,8 @@ from bubblerank.stream.resume import start_from_statistic
 from bubblerank.stream.start import Start
 from pipelines.engine import choose_engine, run_pipeline
 from pipelines.rank_sessions import KINDS, RankSessions
+from pipelines.read_sessions import SessionBlocks
+from pipelines.replay import ReplaySettings, rank_and_write
 from tests.stream.logs import CONFIG, ITEMS, SECOND, blocks_of, brief, expected, in_order, make_log
 
 REPLAY = Replay(CONFIG)
@@ -264,3 +267,37 @@ def test_event_times_before_1970_and_far_ahead_step_in_order():
         assert [row["session_id"] for row in rows_of(seen, "display")] == [
             d[2] for d in expected(rows)[0]
         ]
+
+
+def test_a_stream_writes_the_rows_that_a_batch_writes(tmp_path):
+    queries = ["q", "é"]
+    rows = make_log(queries, sessions=30)
+    late = {**rows[2], "session_id": "late", "event_time": 1}
+    lists = dict.fromkeys(queries, ITEMS)
+    learner = Replay(CONFIG, snapshot_every_us=8 * SECOND)
+    arrivals = shuffled(blocks_of(shuffled(rows), size=11))
+    source = stream(arrivals, 10, 20, blocks_of([late]), 25, 40)
+
+    def write(out, blocks, every_s, flags):
+        def build(pipeline):
+            settings = ReplaySettings(learner, (), str(tmp_path / out), lists)
+            typed = pipeline | blocks | beam.Map(lambda e: e).with_output_types(tuple[str, bytes])
+            nothing = pipeline | "NoRejects" >> beam.Create([]).with_output_types(bytes)
+            rank_and_write(pipeline, SessionBlocks(typed, nothing), settings, every_s)
+
+        return run_pipeline(build, choose_engine(flags)[0])
+
+    streamed = write("stream", source, 5.0, ["--streaming"])
+    write("batch", beam.Create([element(b) for b in blocks_of(rows)]), None, [])
+    for part in ("displays", "statistics"):
+        one, other = (read_part(tmp_path / out / part) for out in ("stream", "batch"))
+        assert one == other
+    assert len(list((tmp_path / "stream" / "displays").iterdir())) > 1
+    assert [row["reason"] for row in pq.read_table(tmp_path / "stream/rejects").to_pylist()] == [
+        "late"
+    ]
+    assert balanced(streamed, len(rows) + 1)["rejected"] == 1
+
+
+def read_part(folder):
+    return sorted(repr(row) for row in pq.read_table(folder).to_pylist())
