@@ -124,7 +124,10 @@ def _show(
         "pairs": len(seen.pair_keys),
         "mean_attraction": float(model.attraction.mean()),
         "by_position": by_position,
-        "iterations": [step.log_likelihood for step in model.iterations],
+        "iterations": [
+            {"with_prior": step.objective, "log_likelihood": step.log_likelihood}
+            for step in model.iterations
+        ],
         "converged": model.converged,
     }
     rows = [_result_row(name, result) for name, result in results.items()]
@@ -183,8 +186,8 @@ def _remark_iterations(args: argparse.Namespace, model: "FittedModel") -> None:
     for number, step in enumerate(model.iterations):
         if number & (number - 1) == 0 or number == count - 1:
             remark(
-                f"EM iteration {number:>5}: log-likelihood {step.log_likelihood:,.3f}, "
-                f"with the prior {step.objective:,.3f}",
+                f"EM iteration {number:>5}: log-likelihood with the prior {step.objective:,.3f}, "
+                f"of the log alone {step.log_likelihood:,.3f}",
                 quiet=args.quiet,
             )
     if not model.converged:

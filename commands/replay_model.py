@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"click_model": "PBM", "queries": 100, "min_sessions": 100, "steps": 100_000,
             "runs": 1, "top": 5}  # fmt: skip
-_FIT_FLAGS = ("prior", "iterations", "tolerance", "plain_em", "fitted")
+_MORE_FLAGS = ("prior", "iterations", "tolerance", "plain_em", "fitted", "displays")
 _OTHER_MODES = {"follow": None, "resume": None, "snapshot_every": None,
                 "base_lists": "most-frequent", "duplicate_memory": 64,
                 "block_sessions": 16_384}  # fmt: skip
@@ -71,11 +71,14 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fitted", type=Path, metavar="F", help="also write the fitted problems to this file"
     )
+    group.add_argument(
+        "--displays", action="store_true", help="also write every simulated list, for an audit"
+    )
 
 
 def refuse_model_flags(args: argparse.Namespace) -> None:
     """Refuse flags of `--feedback model` in another mode."""
-    given = [name for name in (*DEFAULTS, *_FIT_FLAGS) if getattr(args, name)]
+    given = [name for name in (*DEFAULTS, *_MORE_FLAGS) if getattr(args, name)]
     if given:
         flags = ", ".join(_flag(name) for name in given)
         raise UsageError(
@@ -154,7 +157,9 @@ def _simulate(
     from pipelines.simulate import SimulateSettings, build
 
     settings = SimulateSettings(
-        simulation=Simulation(config, args.seed, args.top, tuple(log_spaced(args.steps, 50))),
+        simulation=Simulation(
+            config, args.seed, args.top, tuple(log_spaced(args.steps, 50)), args.displays
+        ),
         problems=tuple(fitted.problem for fitted in chosen),
         rankers=(RANKER, BASELINE),
         runs=args.runs,
@@ -179,6 +184,7 @@ def _simulate(
         "prior": str(model.prior),
         "rankers": list(settings.rankers),
         "checkpoints": list(settings.simulation.checkpoints),
+        "displays": args.displays,
         **ranker_settings(config),
     }
     total = 2 * len(chosen) * args.runs * args.steps

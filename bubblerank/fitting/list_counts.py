@@ -8,6 +8,7 @@ fitting and evaluating need; they are whole numbers, and add up in any order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,7 @@ SCHEMA = pa.schema(
 their first click there, and their last."""
 
 _PENDING_ROWS = 100_000
+_PADDED_CELLS = 100_000_000
 
 
 class CountLists:
@@ -210,9 +212,22 @@ def _canonical_order(
 ) -> IntArray:
     """By query, then frequent lists first, then by items, a list before its continuations."""
     longest = int(lengths.max())
+    if longest * len(lengths) > _PADDED_CELLS:
+        return _order_by_bytes(query_codes, sessions, item_codes, lengths)
     padded = np.full((len(lengths), longest), -1, dtype=np.int32)
     padded[np.arange(longest) < lengths[:, None]] = item_codes
     return np.lexsort((*padded.T[::-1], -sessions, query_codes))
+
+
+def _order_by_bytes(
+    query_codes: IntArray, sessions: IntArray, item_codes: CodeArray, lengths: IntArray
+) -> IntArray:
+    """The same order without padding, for logs with some very long lists."""
+    text = item_codes.astype(">i4").tobytes()
+    bounds = (4 * offsets_of(lengths)).tolist()
+    keys = zip(query_codes.tolist(), (-sessions).tolist(), pairwise(bounds), strict=True)
+    ordered = [(query, often, text[first:last]) for query, often, (first, last) in keys]
+    return np.array(sorted(range(len(ordered)), key=ordered.__getitem__), dtype=np.int64)
 
 
 def _table(

@@ -37,8 +37,12 @@ def test_fit_writes_problems_of_the_production_lists(log, tmp_path, capsys, name
     assert told["queries"] == 12
     assert told["evaluation"][0]["on"] == "train"
     assert 1.0 < told["evaluation"][0]["perplexity"] < 2.0
-    rising = told["iterations"]
+    rising = [step["with_prior"] for step in told["iterations"]]
     assert (name == "PBM") == bool(rising)
+    assert rising == sorted(rising)
+    if rising:
+        final = told["iterations"][-1]["log_likelihood"]
+        assert final == pytest.approx(told["evaluation"][0]["log_likelihood"])
 
 
 def test_beam_and_memory_write_the_same_problems(log, tmp_path):
@@ -59,7 +63,7 @@ def test_a_test_log_is_evaluated_too_and_tables_tell_iterations(log, tmp_path, c
     assert "test" in told.out
     assert "chi(k)" in told.out
     assert "Perplexity by rank" in told.out
-    assert "EM iteration     0: log-likelihood -" in told.err
+    assert "EM iteration     0: log-likelihood with the prior -" in told.err
     assert "missing_query" in told.err
 
 

@@ -80,6 +80,14 @@ def test_rare_queries_are_left_out_and_few_give_no_number(varied, tmp_path, caps
     assert not (tmp_path / "none").exists()
 
 
+def test_what_was_simulated_can_be_audited(varied, tmp_path):
+    log, _ = varied
+    run, fitted = tmp_path / "run", tmp_path / "fitted.jsonl"
+    words = ["--feedback", "model", "--steps", "300", "--queries", "3", "--displays", "--quiet"]
+    assert replay(log, run, *words, "--fitted", str(fitted)) == 0
+    assert main(["audit", str(run), "--problems", str(fitted), "--quiet"]) == 0
+
+
 def test_match_on_a_randomised_log_agrees_with_the_closed_loop(randomised, tmp_path, capsys):
     """Mean clicks of matched sessions against the expected ones of the ranker's own displays."""
     log, truth = randomised

@@ -89,6 +89,12 @@ def test_pending_tables_are_made_compact(monkeypatch):
     assert {key: row[0] for key, row in extracted.items()} == dict(total)
 
 
+def test_logs_with_very_long_lists_are_sorted_the_same(monkeypatch):
+    expected = counts(SESSIONS)
+    monkeypatch.setattr("bubblerank.fitting.list_counts._PADDED_CELLS", 10)
+    assert counts(SESSIONS).equals(expected)
+
+
 def test_nothing_counted_is_an_empty_table():
     assert merge_counts([]).equals(SCHEMA.empty_table())
     assert merge_counts([counts([]), counts([])]).equals(SCHEMA.empty_table())
