@@ -89,6 +89,10 @@ def following_of(args: argparse.Namespace) -> "Following | None":
     from pipelines.base_lists import MOST_FREQUENT
     from pipelines.follow_folder import Following
 
+    if args.feedback == "model":
+        raise UsageError(
+            "--feedback model fits a click model to a whole log: give --log in place of --follow"
+        )
     if args.base_lists == MOST_FREQUENT:
         raise UsageError(
             "--follow cannot know the most frequent lists of sessions that are still to come: "

@@ -31,6 +31,8 @@ examples:
       --out runs/tuesday
   bubblerank replay --log clicks.parquet --map query=q,items=urls --snapshot-every 1d \\
       --out runs/mapped -- --direct_num_workers=2
+  bubblerank replay --follow incoming/ --base-lists lists.jsonl --lateness 5m \\
+      --idle-timeout 1h --out runs/live
   bubblerank replay --log 'logs/*.tsv' --feedback model --click-model PBM --out runs/fitted
 
 Feedback `logged` learns from every list that the ranker could have displayed: for logs that it,
@@ -117,6 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay, then print the books."""
     refuse_nonempty(args.out, args.overwrite)
+    following = following_of(args)
     if args.feedback == "model":
         return run_model(args, column_map(args.map))
     refuse_model_flags(args)
@@ -130,7 +133,6 @@ def run(args: argparse.Namespace) -> int:
     from pipelines.replay import ReplaySettings, build
 
     columns = check_column_map(column_map(args.map))
-    following = following_of(args)
     given = args.base_lists not in (MOST_FREQUENT, FIRST)
     settings = ReplaySettings(
         replay=Replay(

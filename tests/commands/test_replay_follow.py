@@ -211,6 +211,7 @@ def test_ctrl_c_ends_well_with_final_statistics(
             ["--log", "x", "--poll-every", "1s", "--lateness", "0s"],
             "--poll-every, --lateness: only",
         ),
+        (["--follow", "in", "--feedback", "model"], "give --log in place of --follow"),
         (["--follow", "in", "--until", "soon"], "must be a time such as"),
         (["--follow", "in", "--base-lists", "first", "--turn-every", "1m"], "streaming runners"),
         (["--follow", "in", "--base-lists", "first", "--", "--streaming"], "follow in rounds"),
