@@ -77,23 +77,24 @@ def run(args: argparse.Namespace) -> int:
     checks = _wanted(args)
 
     from bubblerank.audit.books import check_books
-    from bubblerank.audit.inputs import find_inputs, problems_by_query, settings_of
+    from bubblerank.audit.inputs import find_inputs, problems_by_query, same_users, settings_of
     from bubblerank.audit.totals import Totals
     from bubblerank.problems import read_problems
     from commands.audit_run import AuditRun
 
     inputs = find_inputs(args.input)
+    problems: dict[str, Problem] = {}
+    if args.problems is not None:
+        problems = problems_by_query(read_problems(args.problems), args.click_model)
     settings = _override(
         args,
         replace(
             settings_of(inputs.manifest, checks),
             fitted=args.fitted,
+            same_users=same_users(inputs.manifest, args.problems, args.fitted),
             statistics=bool(inputs.statistics),
         ),
     )
-    problems: dict[str, Problem] = {}
-    if args.problems is not None:
-        problems = problems_by_query(read_problems(args.problems), args.click_model)
     books = Totals()
     if "books" in checks:
         for folder in inputs.runs:

@@ -20,7 +20,7 @@ from bubblerank.audit.blocks import TAG as DISPLAYS_TAG
 from bubblerank.audit.finding import Finding, Key
 from bubblerank.audit.history import History
 from bubblerank.audit.read_displays import LIST_COLUMNS, check_columns, read_displays
-from bubblerank.audit.settings import SIMULATE, AuditSettings
+from bubblerank.audit.settings import AuditSettings
 from bubblerank.audit.totals import FIRST, Totals
 from bubblerank.errors import UsageError
 from bubblerank.problems import Problem
@@ -198,7 +198,7 @@ class _Audit(beam.DoFn):
             max(starts, key=lambda row: int(row["step"]), default=None),
             self._problems.get(key.query),
             self._settings.positions,
-            production=self._settings.command == SIMULATE,
+            production=self._settings.simulated,
         )
         audit = audit_history(history, self._settings)
         pulse.add_ranked(history.displays)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bubblerank.audit.settings import AuditSettings
+from bubblerank.audit.settings import REPLAY, AuditSettings
 from bubblerank.config import RankerConfig
 from bubblerank.errors import UsageError, raise_all
 from bubblerank.problems import Problem
@@ -108,6 +108,20 @@ def settings_of(manifest: Mapping[str, Any] | None, checks: Sequence[str]) -> Au
     except (TypeError, ValueError) as error:
         raise UsageError(f"run.json tells settings that cannot be: {error}") from error
     return replace(settings, config=config)
+
+
+def same_users(manifest: Mapping[str, Any] | None, problems: Path | None, fitted: bool) -> bool:
+    """Whether a simulation drew its clicks from this very file of problems.
+
+    Told by the content of the file that run.json names; where that has gone, problems that are
+    called fitted are taken for those of a replay against a model, and others for a simulation's.
+    """
+    if manifest is None or problems is None:
+        return False
+    told = manifest.get("settings", {}).get("problems")
+    if told is not None and Path(told).is_file():
+        return bool(fingerprint(Path(told))["sha256"] == fingerprint(problems)["sha256"])
+    return fitted is (manifest.get("command") == REPLAY)
 
 
 def problems_by_query(

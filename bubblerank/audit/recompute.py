@@ -12,7 +12,7 @@ from bubblerank.audit.finding import Outcome, as_text
 from bubblerank.audit.history import History
 from bubblerank.audit.replaying import Slip
 from bubblerank.audit.rows import Chunk
-from bubblerank.audit.settings import BUBBLERANK, MATCH, REPLAY, SIMULATE, AuditSettings
+from bubblerank.audit.settings import BUBBLERANK, MATCH, MODEL, REPLAY, AuditSettings
 from bubblerank.closed_loop import Displays, advance_compiled, advance_reference, begin
 from bubblerank.config import RankerConfig
 from bubblerank.rankers import RANKER_NAMES
@@ -26,25 +26,25 @@ def lacking(history: History, settings: AuditSettings) -> str | None:
     """The input that this check lacks for a history, or None."""
     if settings.seed is None:
         return "the seed: run.json or --seed"
-    if settings.command == REPLAY and settings.feedback != MATCH:
+    if settings.command == REPLAY and settings.feedback not in (MATCH, MODEL):
         return "lists of its own: a replay with feedback logged shows the log's"
     if history.key.ranker not in RANKER_NAMES:
         return f"a ranker that can be run again, {history.key.ranker} is not ours"
     if settings.config is None:
         return "the horizon or delta: run.json, --horizon or --delta"
     if history.key.ranker != BUBBLERANK and not in_closed_loop(history, settings):
-        return f"--problems (the true ones) and run.json of a simulation, for {history.key.ranker}"
+        return "run.json of a simulation and its own --problems, for rankers but bubblerank"
     return None
 
 
 def in_closed_loop(history: History, settings: AuditSettings) -> bool:
     """Whether the whole simulation can be run again."""
     return (
-        settings.command == SIMULATE
+        settings.simulated
+        and settings.same_users
         and settings.seed is not None
         and settings.config is not None
         and history.problem is not None
-        and not settings.fitted
     )
 
 

@@ -6,7 +6,7 @@ from bubblerank.config import RankerConfig
 
 BUBBLERANK = "bubblerank"
 SIMULATE, REPLAY = "simulate", "replay"
-LOGGED, MATCH = "logged", "match"
+LOGGED, MATCH, MODEL = "logged", "match", "model"
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class AuditSettings:
     config: BubbleRank's settings; None where neither horizon nor delta is known.
     seed: of the coins. command: what made the displays: ``simulate`` or ``replay``.
     feedback: of a replay. steps: how many each learner took. fitted: whether the attractions
-    come from a fitted model. statistics: whether `statistics/` is there.
+    come from a fitted model; same_users: whether the clicks of a simulation were drawn from the
+    very problems at hand. statistics: whether `statistics/` is there.
     readable: replay by the readable functions, some hundred times slower.
     """
 
@@ -28,8 +29,14 @@ class AuditSettings:
     feedback: str | None = None
     steps: int | None = None
     fitted: bool = False
+    same_users: bool = False
     statistics: bool = False
     readable: bool = False
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the clicks were drawn from click models."""
+        return self.command == SIMULATE or (self.command == REPLAY and self.feedback == MODEL)
 
     @property
     def gaps_allowed(self) -> bool:

@@ -20,8 +20,7 @@ def check_lists(outcome: Outcome, history: History, chunk: Chunk) -> None:
     rows = chunk.rows
     outcome.checked += len(chunk)
     wrong = ~chunk.clicks_fit
-    if history.shown:
-        wrong |= rows.shown[rows.shown_id, 0] < 0
+    wrong |= rows.shown[rows.shown_id, 0] < 0 if history.shown else True
     for row in np.flatnonzero(wrong)[:20].tolist():
         outcome.fail(
             int(rows.step[row]), _well_formed(history), _described(history, chunk, row), failed=0

@@ -136,7 +136,7 @@ def audit(run, truth=True, group_rows=None, **other):
         None,
         production=True,
     )
-    return audit_history(history, settings_of(run, **other))
+    return audit_history(history, settings_of(run, same_users=truth, **other))
 
 
 def violations(found, *checks):
