@@ -52,7 +52,10 @@ class RunFolder:
             )
         for entry in sorted(entries, key=lambda entry: entry.name != MANIFEST):
             _remove(entry)
-        folder.path.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--out {out} cannot be made: {error.strerror}") from error
         return folder
 
     def part(self, name: str) -> Path:
