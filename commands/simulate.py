@@ -59,7 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default: bubblerank)",
     )
     parser.add_argument(
-        "--runs", metavar="R", type=integer(1), default=1, help="runs of each (default: 1)"
+        "--runs",
+        metavar="R",
+        type=integer(1, 1_000_000),
+        default=1,
+        help="runs of each (default: 1)",
     )
     parser.add_argument(
         "--checkpoints",

@@ -53,10 +53,10 @@ def first(replay):
     return call
 
 
-@pytest.mark.parametrize("name", ["log.parquet", "log.avro", "log.jsonl"])
-def test_an_empty_log_is_a_run_of_nothing_that_says_so(bubblerank, log, tmp_path, name):
+def test_an_empty_log_is_a_run_of_nothing_that_says_so(bubblerank, log, tmp_path):
     run = tmp_path / "run"
-    ended = bubblerank("replay", "--log", log([], name), "--out", run)
+    logs = [log([], name) for name in ("log.parquet", "log.avro", "log.jsonl")]
+    ended = bubblerank("replay", "--log", *logs, "--out", run)
     assert ended.code == 0
     assert "the log holds no sessions: nothing was learned" in ended.err
     assert "Traceback" not in ended.err
@@ -101,18 +101,24 @@ def test_a_truncated_file_gives_what_is_readable_and_one_reject(first, tmp_path,
     assert (ranked == 0) if name == "log.parquet" else (2000 < ranked < 3000)
 
 
-@pytest.mark.parametrize("name", ["log.parquet", "log.avro"])
-def test_a_file_that_is_something_else_is_one_reject_beside_the_good_ones(
-    first, log, tmp_path, name
-):
+def test_a_file_that_is_something_else_is_one_reject_beside_the_good_ones(first, log, tmp_path):
     contents = [b"", b"PAR1", b"no parquet at all", b"Obj\x01", b"\x00" * 5000]
+    paths = []
     for number, content in enumerate(contents):
-        (tmp_path / f"{number}-{name}").write_bytes(content)
-    run = first(log([good(n) for n in range(5)]), tmp_path / f"?-{name}")
-    assert books(run) == (5, len(contents), 0, 0, 0)
+        for suffix in ("avro", "parquet"):
+            paths.append(tmp_path / f"{number}.{suffix}")
+            paths[-1].write_bytes(content)
+    run = first(log([good(n) for n in range(5)]), tmp_path / "?.*")
+    assert books(run) == (5, len(paths), 0, 0, 0)
     sources = sorted(row["source"] for row in pq.read_table(run / "rejects").to_pylist())
-    assert sources == [str(tmp_path / f"{n}-{name}") for n in range(len(contents))]
+    assert sources == sorted(map(str, paths))
     assert set(reasons(run)) == {"truncated_file", "not_parsable"}
+
+
+def test_an_out_folder_that_cannot_be_made_is_refused(bubblerank, log):
+    ended = bubblerank("replay", "--log", log([good(1)]), "--out", "/proc/nowhere/run", "--quiet")
+    assert ended.code == 2
+    assert ended.err.startswith("bubblerank: --out /proc/nowhere/run cannot be made: ")
 
 
 def test_another_schema_is_rejected_with_its_reason(first, log, tmp_path):
