@@ -7,7 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bubblerank.bootstrap import Estimate, ratio_over_queries
+from bubblerank.refits import Refits
 
 RANKER, BASELINE = "bubblerank", "baseline"
 
@@ -36,7 +39,7 @@ class QueryVerdict:
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """All queries together; intervals are by bootstrap over queries."""
+    """All queries together; intervals are by bootstrap over queries and, where given, refits."""
 
     queries: tuple[QueryVerdict, ...]
     steps: int
@@ -60,10 +63,12 @@ def judge(
     steps: int,
     evidence: Mapping[str, tuple[int, int]],
     seed: int = 0,
+    refits: Refits | None = None,
 ) -> ModelVerdict:
     """The verdict of metric rows at the last step, both rankers, over all runs.
 
-    `evidence` has each query's sessions in the log, and those that showed its production list.
+    `evidence` has each query's sessions in the log, and those that showed its production list;
+    `refits` are of the same queries in the same order.
     """
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
@@ -84,21 +89,21 @@ def judge(
                 violations=sum(int(row["violations"]) for row in ranked),
             )
         )
-    gains = [query.reward - query.baseline for query in queries]
-    bases = [query.baseline for query in queries]
-    traffic = [query.sessions for query in queries]
+    bases = np.array([query.baseline for query in queries])
+    gains = np.array([query.reward for query in queries]) - bases
+    traffic = np.array([query.sessions for query in queries], dtype=np.float64)
+    ndcg_gains = [query.ndcg - query.baseline_ndcg for query in queries]
+    again = by_traffic = ndcg_again = None
+    if refits is not None:
+        again = refits.reward - refits.baseline, refits.baseline
+        by_traffic = again[0] * traffic, again[1] * traffic
+        ndcg_again = refits.ndcg - refits.baseline_ndcg, np.ones_like(refits.ndcg)
     return ModelVerdict(
         queries=tuple(queries),
         steps=steps,
-        gain=ratio_over_queries(gains, bases, seed),
-        gain_by_traffic=ratio_over_queries(
-            [gain * weight for gain, weight in zip(gains, traffic, strict=True)],
-            [base * weight for base, weight in zip(bases, traffic, strict=True)],
-            seed,
-        ),
-        ndcg_gain=ratio_over_queries(
-            [query.ndcg - query.baseline_ndcg for query in queries], [1.0] * len(queries), seed
-        ),
+        gain=ratio_over_queries(gains, bases, seed, again),
+        gain_by_traffic=ratio_over_queries(gains * traffic, bases * traffic, seed, by_traffic),
+        ndcg_gain=ratio_over_queries(ndcg_gains, [1.0] * len(queries), seed, ndcg_again),
     )
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bubblerank.model_verdict import ModelVerdict
 
 DEFAULTS = {"click_model": "PBM", "queries": 100, "min_sessions": 100, "steps": 100_000,
-            "runs": 1, "top": 5}  # fmt: skip
+            "runs": 1, "top": 5, "refits": 10}  # fmt: skip
 _MORE_FLAGS = ("prior", "iterations", "tolerance", "plain_em", "fitted", "displays")
 _OTHER_MODES = {"follow": None, "resume": None, "snapshot_every": None,
                 "base_lists": "most-frequent", "duplicate_memory": 64,
@@ -67,6 +67,13 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="positions that reward and NDCG look at (default: 5)",
     )
+    group.add_argument(
+        "--refits",
+        type=integer(0, 10_000),
+        metavar="B",
+        help="draw the log's clicks from the fit, fit and simulate again, B times: takes the "
+        "noise of the fit off the gain and into its interval (default: 10; 0: neither)",
+    )
     add_fitting(group)
     group.add_argument(
         "--fitted", type=Path, metavar="F", help="also write the fitted problems to this file"
@@ -78,7 +85,7 @@ def add_model_flags(parser: argparse.ArgumentParser) -> None:
 
 def refuse_model_flags(args: argparse.Namespace) -> None:
     """Refuse flags of `--feedback model` in another mode."""
-    given = [name for name in (*DEFAULTS, *_MORE_FLAGS) if getattr(args, name)]
+    given = [name for name in (*DEFAULTS, *_MORE_FLAGS) if getattr(args, name) not in (None, False)]
     if given:
         flags = ", ".join(_flag(name) for name in given)
         raise UsageError(
@@ -152,6 +159,7 @@ def _simulate(
 
     from bubblerank.metrics import log_spaced
     from bubblerank.model_verdict import BASELINE, RANKER, judge
+    from bubblerank.refits import simulate_refits
     from bubblerank.stream.simulate import Simulation
     from commands.execution import execute
     from pipelines.simulate import SimulateSettings, build
@@ -172,7 +180,13 @@ def _simulate(
     def conclude() -> dict[str, Any]:
         last = pq.read_table(args.out / "metrics", filters=[("step", "=", args.steps)])
         evidence = {one.problem.query: (one.sessions, one.of_list) for one in chosen}
-        verdicts.append(judge(last.to_pylist(), args.steps, evidence, args.seed))
+        again = None
+        if args.refits:
+            remark(f"fitting and simulating {args.refits} times again", quiet=args.quiet)
+            again = simulate_refits(
+                model, chosen, config, args.steps, args.top, args.seed, args.refits
+            )
+        verdicts.append(judge(last.to_pylist(), args.steps, evidence, args.seed, again))
         return _record(args, counts, verdicts[0], frequent - len(chosen))
 
     in_force = {
@@ -228,6 +242,7 @@ def _show(
     left_out: int,
 ) -> None:
     against = f"against the fitted {args.click_model}"
+    refitted = f" and {args.refits} refits" if args.refits else ""
     if args.format == "json":
         show_json({"run": str(args.out), **_record(args, counts, verdict, left_out)})
     else:
@@ -256,7 +271,7 @@ def _show(
                 "queries without enough evidence": left_out,
             },
             form="table",
-            title=f"BubbleRank {against}; 95 % intervals by bootstrap over queries",
+            title=f"BubbleRank {against}; 95 % intervals by bootstrap over queries{refitted}",
         )
     remark(
         f"All of this is {against}, not against users: it is as good as the model. See "

@@ -60,3 +60,27 @@ def test_without_enough_evidence_there_is_no_number(parts, wholes):
 def test_unlike_lengths_are_refused():
     with pytest.raises(ValueError, match="must be alike"):
         ratio_over_queries([1.0], [1.0, 2.0])
+
+
+def test_refits_take_their_bias_off_and_their_spread_into_the_interval():
+    draw = np.random.default_rng(4)
+    wholes = np.ones(50)
+    gains = 0.3 + 0.1 * draw.normal(size=50)
+    shifts = np.linspace(0.02, 0.06, 9)[:, None]
+    refits = gains + shifts, np.ones((9, 50))
+    plain = ratio_over_queries(gains, wholes)
+    found = ratio_over_queries(gains, wholes, refits=refits)
+    assert found.value == pytest.approx(plain.value - 0.04)
+    assert found.low < plain.low - 0.03
+    assert found.high - found.low > plain.high - plain.low
+
+
+def test_refits_that_differ_in_nothing_change_nothing():
+    gains = np.random.default_rng(5).normal(size=30)
+    wholes = np.full(30, 2.0)
+    refits = np.tile(gains, (4, 1)), np.tile(wholes, (4, 1))
+    plain = ratio_over_queries(gains, wholes, resamples=20_000)
+    found = ratio_over_queries(gains, wholes, refits=refits, resamples=20_000)
+    assert found.value == pytest.approx(plain.value)
+    assert found.low == pytest.approx(plain.low, abs=0.02)
+    assert found.high == pytest.approx(plain.high, abs=0.02)

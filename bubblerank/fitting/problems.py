@@ -12,11 +12,12 @@ from bubblerank.stream.start import pack_strings
 
 
 class FittedProblem(NamedTuple):
-    """A problem, the sessions of its query, and those of them that showed its list."""
+    """A problem, the sessions of its query, those of them that showed its list, and its pairs."""
 
     problem: Problem
     sessions: int
     of_list: int
+    pairs: tuple[int, ...]
 
 
 def fitted_problems(model: FittedModel, queries: int | None = None) -> list[FittedProblem]:
@@ -33,17 +34,30 @@ def fitted_problems(model: FittedModel, queries: int | None = None) -> list[Fitt
     for query, first in zip(chosen.tolist(), first_list.tolist(), strict=True):
         best = min(_as_frequent(model, first), key=lambda row: pack_strings(_items(model, row)))
         place = slice(seen.list_start[best], seen.list_start[best] + seen.list_length[best])
-        by_position = model.position_parameters(int(seen.list_length[best]))
-        parameter = POSITION_PARAMETER[model.click_model]
-        problem = Problem(
-            query=seen.queries[query].as_py(),
-            items=_items(model, best),
-            click_model=model.click_model,
-            attraction=tuple(model.attraction[seen.pair[place]].tolist()),
-            **({parameter: tuple(by_position.tolist())} if parameter else {}),
-        )
-        fitted.append(FittedProblem(problem, int(totals[query]), int(seen.list_sessions[best])))
+        pairs = tuple(seen.pair[place].tolist())
+        problem = _problem(model, seen.queries[query].as_py(), _items(model, best), pairs)
+        of_list = int(seen.list_sessions[best])
+        fitted.append(FittedProblem(problem, int(totals[query]), of_list, pairs))
     return fitted
+
+
+def refitted_problem(fitted: FittedProblem, model: FittedModel) -> Problem:
+    """The same query and list with the parameters of another model of the same pairs."""
+    return _problem(model, fitted.problem.query, fitted.problem.items, fitted.pairs)
+
+
+def _problem(
+    model: FittedModel, query: str, items: tuple[str, ...], pairs: tuple[int, ...]
+) -> Problem:
+    parameter = POSITION_PARAMETER[model.click_model]
+    by_position = tuple(model.position_parameters(len(items)).tolist())
+    return Problem(
+        query=query,
+        items=items,
+        click_model=model.click_model,
+        attraction=tuple(model.attraction[list(pairs)].tolist()),
+        **({parameter: by_position} if parameter else {}),
+    )
 
 
 def _as_frequent(model: FittedModel, first: int) -> range:
