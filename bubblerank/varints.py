@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+_ONE_BYTE = 64
+
 
 def encode(numbers: Iterable[int]) -> bytes:
     """The integers one after another.
@@ -9,6 +11,9 @@ def encode(numbers: Iterable[int]) -> bytes:
     >>> encode([0, -1, 1, 300]).hex()
     '000102d804'
     """
+    numbers = list(numbers)
+    if numbers and min(numbers) >= 0 and max(numbers) < _ONE_BYTE:
+        return bytes([number << 1 for number in numbers])
     out = bytearray()
     for number in numbers:
         folded = number << 1 if number >= 0 else ~(number << 1)

@@ -5,6 +5,7 @@ as it is, and go back into the matrices only when it changes. Metrics come from 
 (parity, exchange pattern), evaluated only when the base list changes or a row is due.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,9 @@ class BubbleSettings(NamedTuple):
     freeze_decided: bool
 
 
+@lru_cache(maxsize=256)
 def make_settings(config: RankerConfig, horizon: int) -> BubbleSettings:
-    """Settings for a state whose horizon in force is this one."""
+    """Settings for a state whose horizon in force is this one; shared, not to be changed."""
     table = [config.log_inverse_delta(horizon << times) for times in range(_DOUBLINGS)]
     return BubbleSettings(np.array(table), config.doubling, config.freeze_decided)
 

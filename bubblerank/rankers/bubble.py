@@ -11,6 +11,7 @@ the paper's s and ``trials`` its n. One step is
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -161,17 +162,28 @@ def base_list(state: BubbleState) -> tuple[int, ...]:
     return state.base
 
 
+@lru_cache(maxsize=64)
+def upper_pairs(items: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """All pairs i < j in row order; read-only, made once for each number of items."""
+    uppers, lowers = np.triu_indices(items, 1)
+    uppers.flags.writeable = lowers.flags.writeable = False
+    return uppers, lowers
+
+
 def pack(state: BubbleState) -> list[int]:
     """Step, horizon, base list, then (gap, won, lost) of the touched pairs i < j in row order."""
     items = len(state.base)
-    uppers, lowers = np.triu_indices(items, 1)
-    trials, wins = state.trials[uppers, lowers], state.wins[uppers, lowers]
+    uppers, lowers = upper_pairs(items)
+    trials = state.trials[uppers, lowers]
     touched = np.flatnonzero(trials)
-    won = (trials[touched] + wins[touched]) // 2
-    triples = np.column_stack(
-        [np.diff(touched, prepend=-1) - 1, won, trials[touched] - won]
-    ).reshape(-1)
-    return [state.step, state.horizon, items, *state.base, len(touched), *triples.tolist()]
+    trials, wins = trials[touched], state.wins[uppers[touched], lowers[touched]]
+    triples = np.empty((len(touched), 3), dtype=np.int64)
+    triples[:, 0] = touched
+    triples[1:, 0] -= touched[:-1] + 1
+    triples[:, 1] = (trials + wins) // 2
+    triples[:, 2] = trials - triples[:, 1]
+    numbers = triples.reshape(-1).tolist()
+    return [state.step, state.horizon, items, *state.base, len(touched), *numbers]
 
 
 def unpack(numbers: Sequence[int], config: RankerConfig) -> BubbleState:
@@ -187,7 +199,7 @@ def unpack(numbers: Sequence[int], config: RankerConfig) -> BubbleState:
     if (pairs > [items * items, step, step]).any():
         raise ValueError(f"no bubblerank state: a pair met more often than in {step} steps")
     places = np.cumsum(pairs[:, 0] + 1) - 1
-    uppers, lowers = (index[places] for index in np.triu_indices(items, 1))
+    uppers, lowers = (index[places] for index in upper_pairs(items))
     wins, trials = np.zeros((2, items, items), dtype=np.int64)
     wins[uppers, lowers] = pairs[:, 1] - pairs[:, 2]
     wins[lowers, uppers] = -wins[uppers, lowers]

@@ -30,6 +30,8 @@ def merge(blocks: Sequence[Block]) -> Block:
         raise ValueError(f"blocks of one query can be merged, got {len(queries)} queries")
     together = blocks[0] if len(blocks) == 1 else _concatenate(blocks)
     times = together.event_time_us
+    if bool((times[1:] > times[:-1]).all()):
+        return together
     order = argsort(times)
     steps = np.diff(times[order])
     if not steps.all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -23,6 +24,12 @@ class Text:
     lengths: CodeArray
     blob: bytes | memoryview
 
+    @staticmethod
+    def of(strings: Sequence[str]) -> Text:
+        """These strings, packed."""
+        words = [string.encode("utf-8") for string in strings]
+        return Text(np.array([len(word) for word in words], dtype=np.int32), b"".join(words))
+
     @cached_property
     def offsets(self) -> IntArray:
         """Where each string begins, and where the last one ends."""
@@ -39,6 +46,13 @@ class Text:
     def utf8(self, index: int) -> bytes:
         """The bytes of one string."""
         return bytes(self.blob[self.offsets[index] : self.offsets[index + 1]])
+
+    def last(self, count: int) -> tuple[str, ...]:
+        """The last ``count`` strings, or all if there are fewer."""
+        first = len(self.lengths) - count
+        if first <= 0:
+            return self.strings
+        return Text(self.lengths[first:], self.blob[int(self.offsets[first]) :]).strings
 
     def arrow(self) -> pa.LargeStringArray:
         """All strings as an Arrow array, nothing copied."""

@@ -11,6 +11,7 @@ from bubblerank.sessions.block import Block
 from bubblerank.stream.cell import Cell
 
 Mask = npt.NDArray[np.bool_]
+_FEW = 1024
 
 
 class Admitted(NamedTuple):
@@ -28,6 +29,8 @@ def admit(block: Block, cell: Cell) -> Admitted:
     the ids that the cell remembers. A session at or before the cell's frontier is late: its
     turn has passed.
     """
+    if cell.frontier is None and not cell.recent and _few_distinct(block):
+        return Admitted(block, 0, np.zeros(0, dtype=np.int64))
     session_ids = block.session_id_text.arrow()
     repeated = ~first_occurrences(session_ids)
     if cell.recent:
@@ -40,6 +43,11 @@ def admit(block: Block, cell: Cell) -> Admitted:
     kept = ~(repeated | late)
     admitted = block if kept.all() else block.select(kept)
     return Admitted(admitted, int(repeated.sum()), np.flatnonzero(late))
+
+
+def _few_distinct(block: Block) -> bool:
+    """Whether there are few ids, all different: a set tells it sooner than Arrow."""
+    return len(block) <= _FEW and len(set(block.session_ids)) == len(block)
 
 
 def first_occurrences(session_ids: pa.LargeStringArray) -> Mask:
@@ -68,6 +76,6 @@ def rows_until(block: Block, frontier: tuple[int, str]) -> int:
 
 def remember(cell: Cell, block: Block, memory: int) -> tuple[str, ...]:
     """The last ``memory`` session ids, those of the admitted block at the end."""
-    newest = range(max(0, len(block) - memory), len(block))
-    ids = [block.session_id_text.utf8(row).decode("utf-8") for row in newest]
-    return (*cell.recent, *ids)[-memory:] if memory else ()
+    if not memory:
+        return ()
+    return (*cell.recent, *block.session_id_text.last(memory))[-memory:]

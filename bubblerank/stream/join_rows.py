@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import schemas
 from bubblerank.sessions.lists import offsets_of
+from bubblerank.sessions.packed_text import Text
 from bubblerank.stream.frames import tag_of
 from bubblerank.stream.packed_rows import (
     DISPLAYS,
@@ -62,11 +63,10 @@ class _Words:
     """The items of all frames in one dictionary, each once."""
 
     def __init__(self, streams: Sequence[Stream]) -> None:
-        items = pa.array([item for stream in streams for item in stream.items], pa.string())
-        coded = items.dictionary_encode()
+        coded = _joined_text([stream.items for stream in streams]).dictionary_encode()
         self.dictionary = coded.dictionary
         self._codes = coded.indices.to_numpy()
-        self._firsts = offsets_of(np.array([len(stream.items) for stream in streams]))[:-1]
+        self._firsts = offsets_of(np.array([len(stream.items.lengths) for stream in streams]))[:-1]
 
     def coded(self, places: Sequence[Array]) -> pa.DictionaryArray:
         """Places in each frame's own list, as words of the common dictionary."""
@@ -104,7 +104,7 @@ def _join_statistics(pieces: Sequence[bytes]) -> pa.Table:
     streams = [row.stream for row in rows]
     words = _Words(streams)
     schema = coded_schema("statistic")
-    sizes = np.array([len(stream.items) for stream in streams])
+    sizes = np.array([len(stream.items.lengths) for stream in streams])
     pair_type = schema.field("pairs").type.value_type
     pairs = pa.StructArray.from_arrays(
         [
@@ -142,7 +142,14 @@ def _lists(widths: Array, values: pa.Array, schema: pa.Schema, name: str) -> pa.
     return pa.ListArray.from_arrays(offsets, values, type=schema.field(name).type)
 
 
-def _session_ids(texts: Sequence[Any], counts: Array) -> pa.StringArray:
+def _joined_text(texts: Sequence[Text]) -> pa.StringArray:
+    offsets = offsets_of(np.concatenate([text.lengths for text in texts])).astype(np.int32)
+    blob = b"".join([text.blob for text in texts])
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(blob)]
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, buffers)
+
+
+def _session_ids(texts: Sequence[Text | None], counts: Array) -> pa.StringArray:
     if not any(text is not None for text in texts):
         return pa.nulls(int(counts.sum()), pa.string())
     lengths = [

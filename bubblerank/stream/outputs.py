@@ -23,6 +23,8 @@ class Stepped(NamedTuple):
 class Kept(NamedTuple):
     """The end of a turn: the cell to keep, elements that must wait, counts for the books.
 
+    A learner may keep nothing after a turn from nothing to the end of all time: none follows.
+
     wake_us: the next turn, even if nothing arrives, must reach at least this event time.
     """
 

@@ -7,14 +7,13 @@ joins many frames into one table.
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bubblerank.closed_loop import Displays
-from bubblerank.rankers.bubble import BubbleState
+from bubblerank.rankers.bubble import BubbleState, upper_pairs
 from bubblerank.sessions.packed_text import Text
 from bubblerank.stream import frames
 
@@ -33,7 +32,7 @@ class Stream(NamedTuple):
     ranker: str
     query: str
     run: int
-    items: tuple[str, ...]
+    items: Text
 
 
 class DisplayRows(NamedTuple):
@@ -93,7 +92,7 @@ def unpack_displays(data: bytes) -> DisplayRows:
         Displays(
             _array(displayed, np.int16).reshape(count, shown),
             _array(clicked, np.uint8).reshape(count, shown),
-            _array(base, np.int16).reshape(count, len(whose.items)),
+            _array(base, np.int16).reshape(count, len(whose.items.lengths)),
         ),
     )
 
@@ -136,22 +135,13 @@ def unpack_statistic(data: bytes) -> StatisticRow:
     )
 
 
-@lru_cache(maxsize=64)
-def upper_pairs(items: int) -> tuple[Ints, Ints]:
-    """All pairs i < j in row order; read-only, made once for each number of items."""
-    uppers, lowers = np.triu_indices(items, 1)
-    uppers.flags.writeable = lowers.flags.writeable = False
-    return uppers, lowers
-
-
 def _pack_stream(stream: Stream) -> list[bytes]:
-    words = [item.encode("utf-8") for item in stream.items]
     return [
         stream.ranker.encode("utf-8"),
         stream.query.encode("utf-8"),
         stream.run.to_bytes(8, "little", signed=True),
-        np.array([len(word) for word in words], dtype=np.int32).tobytes(),
-        b"".join(words),
+        stream.items.lengths.tobytes(),
+        bytes(stream.items.blob),
     ]
 
 
@@ -161,7 +151,7 @@ def _unpack_stream(fields: Sequence[bytes]) -> Stream:
         ranker.decode("utf-8"),
         query.decode("utf-8"),
         int.from_bytes(run, "little", signed=True),
-        Text(_array(lengths, np.int32), words).strings,
+        Text(_array(lengths, np.int32), words),
     )
 
 

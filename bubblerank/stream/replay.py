@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from bubblerank.rankers import bubble
 from bubblerank.rankers.bubble import BubbleState
 from bubblerank.sessions.block import Block, decode
 from bubblerank.sessions.merge import merge
+from bubblerank.sessions.packed_text import Text
 from bubblerank.sessions.rejects import Reason, RejectRows
 from bubblerank.sessions.rejects import to_ipc as rejects_to_ipc
 from bubblerank.stream import feedback
@@ -78,7 +80,8 @@ class Replay:
         yield from query.close(upto_us)
         wakes += query.interval_ends_us()
         yield Stepped(query.counts.get("ranked", 0))
-        yield Kept(query.kept(), waiting, query.counts, min(wakes, default=None))
+        only = cell is None and upto_us is None
+        yield Kept(b"" if only else query.kept(), waiting, query.counts, min(wakes, default=None))
 
 
 def _ready(block: Block, upto_us: int | None) -> int:
@@ -206,17 +209,18 @@ class _Query:
         self, block: Block, ranked: _Ranked, verdicts: Any, first: int, chosen: Rows
     ) -> bytes:
         rows = first + chosen
+        everything = len(rows) == len(block)
         displays = Displays(
-            ranked.lists[ranked.list_id[rows]].astype(np.int16),
-            ranked.clicks[rows],
-            verdicts.base[chosen],
+            ranked.lists.astype(np.int16)[ranked.list_id[rows]],
+            ranked.clicks if everything else ranked.clicks[rows],
+            verdicts.base if everything else verdicts.base[chosen],
         )
         return pack_displays(
             DisplayRows(
                 self._stream(),
                 verdicts.step[chosen],
                 block.event_time_us[rows],
-                block.session_id_text.take(rows),
+                block.session_id_text if everything else block.session_id_text.take(rows),
                 displays,
             )
         )
@@ -227,7 +231,7 @@ class _Query:
         return Output("statistic", pack_statistic(self._stream(), state, level))
 
     def _stream(self) -> Stream:
-        return Stream(RANKER, self.query, RUN, self.cell.items)
+        return Stream(RANKER, self.query, RUN, Text.of(self.cell.items))
 
     def _reject_late(self, block: Block, late: npt.NDArray[np.int64]) -> Output:
         rejects: dict[str, RejectRows] = {}
@@ -249,7 +253,7 @@ class _Query:
         return len(self.cell.items) if wanted is None else min(wanted, len(self.cell.items))
 
     def _config(self) -> RankerConfig:
-        return self.settings.config.with_positions(self._shown())
+        return _with_positions(self.settings.config, self._shown())
 
     def kept(self) -> bytes:
         """The cell as it is now."""
@@ -275,6 +279,11 @@ class _Query:
     def _count(self, name: str, number: int) -> None:
         if number:
             self.counts[name] = self.counts.get(name, 0) + number
+
+
+@lru_cache(maxsize=256)
+def _with_positions(config: RankerConfig, positions: int) -> RankerConfig:
+    return config.with_positions(positions)
 
 
 def _session_id(block: Block, row: int) -> str:

@@ -11,6 +11,7 @@ from bubblerank.closed_loop import Advance, Experiment, Progress, advance_compil
 from bubblerank.config import RankerConfig
 from bubblerank.metrics import Scorecard
 from bubblerank.problems import Problem
+from bubblerank.sessions.packed_text import Text
 from bubblerank.simulation import make_experiment, metric_row
 from bubblerank.stream import frames
 from bubblerank.stream.outputs import Kept, Output, Stepped
@@ -162,7 +163,7 @@ def _outputs(task: Task, experiment: Experiment, first: int, advance: Advance) -
 
 
 def _stream(task: Task) -> Stream:
-    return Stream(task.ranker, task.problem.query, task.run, task.problem.items)
+    return Stream(task.ranker, task.problem.query, task.run, Text.of(task.problem.items))
 
 
 def _statistics(task: Task, experiment: Experiment, progress: Progress) -> Output:
