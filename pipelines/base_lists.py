@@ -17,12 +17,14 @@ from bubblerank.field_checks import distinct_items, non_empty_text
 from bubblerank.record_files import read_records
 from bubblerank.run_folder import RunFolder
 from bubblerank.sessions.block import decode
+from bubblerank.stream import frames
 from bubblerank.stream.resume import start_from_statistic
 from bubblerank.stream.start import Start, pack_strings, unpack_strings
 from schemas import arrow_schema
 
 MOST_FREQUENT, FIRST = "most-frequent", "first"
 _RESUME_ROWS = 4096
+_BATCH, _LISTS_AT_ONCE = b"STRS", 1024
 
 
 def read_base_lists(path: str) -> dict[str, tuple[str, ...]]:
@@ -50,11 +52,23 @@ class StartFromLists(beam.PTransform):
 
     def __init__(self, lists: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
-        self._lists = [(query, Start(tuple(items)).to_bytes()) for query, items in lists.items()]
+        starts = [
+            field
+            for query, items in lists.items()
+            for field in (query.encode("utf-8"), Start(tuple(items)).to_bytes())
+        ]
+        self._batches = [
+            frames.pack(_BATCH, 1, starts[first : first + 2 * _LISTS_AT_ONCE])
+            for first in range(0, len(starts), 2 * _LISTS_AT_ONCE)
+        ]
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
-        """Create them before all time."""
-        return pbegin | beam.Create(self._lists) | _BeforeAllTime()
+        """Create them before all time; many at once, since an element of Create is dear."""
+        return (
+            pbegin
+            | beam.Create(self._batches)
+            | "OneByOne" >> beam.FlatMap(_before_all_time).with_output_types(tuple[str, bytes])
+        )
 
 
 class StartFromMostFrequent(beam.PTransform):
@@ -132,6 +146,12 @@ def _no_statistics(file: Path) -> str | None:
     if missing:
         return f"--resume {file} holds no statistics: it has no column {', '.join(missing)}"
     return None
+
+
+def _before_all_time(batch: bytes) -> Iterator[TimestampedValue]:
+    fields = iter(frames.unpack(_BATCH, 1, batch))
+    for query, start in zip(fields, fields, strict=True):
+        yield TimestampedValue((query.decode("utf-8"), start), MIN_TIMESTAMP)
 
 
 class _BeforeAllTime(beam.PTransform):

@@ -1,6 +1,7 @@
 """RankSessions: the one stateful step, keyed by query, in event-time order."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import apache_beam as beam
@@ -30,7 +31,7 @@ END_OF_TIME = Timestamp(
 
 
 class RankSessions(beam.PTransform):
-    """Elements (query, bytes) through a learner; outputs by kind, as Arrow IPC streams.
+    """Elements (query, bytes) through a learner; outputs by kind, packed or as Arrow IPC streams.
 
     Elements wait in a bag until the watermark passes; then the learner takes its turn on all of
     them at once: it orders, steps, and gives back what must still wait. A ranker's state is one
@@ -48,14 +49,66 @@ class RankSessions(beam.PTransform):
 
     def expand(self, elements: beam.PCollection) -> Any:
         """Global window, then the stateful step."""
-        return (
-            elements
-            | "Unwindow" >> beam.WindowInto(GlobalWindows())
-            | "Rank"
-            >> beam.ParDo(_Rank(self._learner, self._every_us))
-            .with_output_types(bytes, **dict.fromkeys(KINDS, bytes))
-            .with_outputs(*KINDS)
-        )
+        if not elements.windowing.is_default():
+            elements |= "Unwindow" >> beam.WindowInto(GlobalWindows())
+        if self._every_us is None:
+            rank: beam.DoFn = _RankOnce(self._learner)
+        else:
+            rank = _Rank(self._learner, self._every_us)
+        return elements | "Rank" >> beam.ParDo(rank).with_output_types(
+            bytes, **dict.fromkeys(KINDS, bytes)
+        ).with_outputs(*KINDS)
+
+
+@cache
+def _counter(name: str) -> Any:
+    return Metrics.counter(BOOKS, name)
+
+
+def _outputs_of(turn: Iterator[Output | Stepped | Kept]) -> Generator[Any, None, Kept]:
+    """Emit what a turn gives, count it, and return what it keeps."""
+    kept = Kept(b"")
+    for output in turn:
+        if isinstance(output, Output):
+            yield beam.pvalue.TaggedOutput(output.kind, output.data)
+        elif isinstance(output, Stepped):
+            pulse.add_ranked(output.sessions)
+        else:
+            kept = output
+    for name, number in kept.counts.items():
+        _counter(name).inc(number)
+    return kept
+
+
+@beam.typehints.with_input_types(tuple[str, bytes])
+@beam.typehints.with_output_types(bytes)
+class _RankOnce(beam.DoFn):
+    """One turn for each query, at the end of the input: nothing needs to be kept."""
+
+    WAITING = BagStateSpec("waiting", BytesCoder())
+    DUE = TimerSpec("due", TimeDomain.WATERMARK)
+
+    def __init__(self, learner: Learner) -> None:
+        self._learner = learner
+
+    def process(
+        self,
+        element: tuple[str, bytes],
+        waiting: Any = beam.DoFn.StateParam(WAITING),
+        due: Any = beam.DoFn.TimerParam(DUE),
+    ) -> Iterable[bytes]:
+        """Let an element wait for the end."""
+        waiting.add(element[1])
+        due.set(END_OF_TIME)
+        return ()
+
+    @on_timer(DUE)
+    def take_turn(
+        self, key: str = beam.DoFn.KeyParam, waiting: Any = beam.DoFn.StateParam(WAITING)
+    ) -> Iterator[Any]:
+        """Step through everything."""
+        yield from _outputs_of(self._learner.turn(key, None, list(waiting.read()), None))
+        waiting.clear()
 
 
 @beam.typehints.with_input_types(tuple[str, bytes])
@@ -66,7 +119,7 @@ class _Rank(beam.DoFn):
     DUE_AT = ReadModifyWriteStateSpec("due_at", VarIntCoder())
     DUE = TimerSpec("due", TimeDomain.WATERMARK)
 
-    def __init__(self, learner: Learner, every_us: int | None) -> None:
+    def __init__(self, learner: Learner, every_us: int) -> None:
         self._learner = learner
         self._every_us = every_us
 
@@ -80,9 +133,6 @@ class _Rank(beam.DoFn):
     ) -> Iterable[bytes]:
         """Let an element wait, and see to it that its turn comes."""
         waiting.add(element[1])
-        if self._every_us is None:
-            due.set(END_OF_TIME)
-            return ()
         known = due_at.read()
         wanted = END_OF_TIME.micros
         if timestamp > MIN_TIMESTAMP:
@@ -105,20 +155,12 @@ class _Rank(beam.DoFn):
         """Step through what comes before the watermark; at the end of time, through all."""
         ends = timestamp >= END_OF_TIME
         upto_us = None if ends else timestamp.micros
-        kept = Kept(b"")
-        for output in self._learner.turn(key, cell.read() or None, list(waiting.read()), upto_us):
-            if isinstance(output, Output):
-                yield beam.pvalue.TaggedOutput(output.kind, output.data)
-            elif isinstance(output, Stepped):
-                pulse.add_ranked(output.sessions)
-            else:
-                kept = output
+        turn = self._learner.turn(key, cell.read() or None, list(waiting.read()), upto_us)
+        kept = yield from _outputs_of(turn)
         waiting.clear()
         for element in kept.waiting:
             waiting.add(element)
         cell.write(kept.cell)
-        for name, number in kept.counts.items():
-            Metrics.counter(BOOKS, name).inc(number)
         if not ends:
             wanted = END_OF_TIME.micros
             if kept.wake_us is not None:
@@ -128,5 +170,4 @@ class _Rank(beam.DoFn):
 
     def _turn_after(self, time_us: int) -> int:
         """The first time for turns that is not before ``time_us``."""
-        every = self._every_us or MILLISECOND_US
-        return min(-(-time_us // every) * every, END_OF_TIME.micros)
+        return min(-(-time_us // self._every_us) * self._every_us, END_OF_TIME.micros)

@@ -74,9 +74,10 @@ class WriteTables(beam.PTransform):
             raise ValueError(
                 f"the {kind} rows of a stream must be written window by window: give every_s"
             )
+        if not blocks.windowing.is_default():
+            blocks |= "Unwindow" >> beam.WindowInto(GlobalWindows())
         counted = (
             blocks
-            | "Unwindow" >> beam.WindowInto(GlobalWindows())
             | "JoinRows" >> beam.ParDo(JoinRows(together=self._every_s is None))
             | "CountRows"
             >> beam.ParDo(_CountRows(kind, one_group=self._every_s is not None)).with_outputs(
