@@ -25,9 +25,11 @@ from pipelines.write_tables import BOOKS
 KINDS = ("display", "statistic", "metric", "reject", CARRY)
 MILLISECOND_US = 1000
 """Runners keep the times of timers in whole milliseconds."""
+_MARGIN_US = 1000 * 86_400 * 1_000_000
 END_OF_TIME = Timestamp(
-    micros=GlobalWindow().max_timestamp().micros // MILLISECOND_US * MILLISECOND_US
+    micros=(GlobalWindow().max_timestamp().micros - _MARGIN_US) // MILLISECOND_US * MILLISECOND_US
 )
+"""The last turn: so early that the windows its rows are written in end before time does."""
 
 
 class RankSessions(beam.PTransform):
