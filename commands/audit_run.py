@@ -60,7 +60,6 @@ class AuditRun:
 
     def _pipeline(self, totals: Path, out: Path | None) -> None:
         from pipelines.audit import AuditPlan, build
-        from pipelines.base_lists import statistics_files
         from pipelines.engine import choose_engine, run_pipeline
 
         told = [finding for check in self.books.checks.values() for finding in check.first]
@@ -70,7 +69,7 @@ class AuditRun:
             displays=tuple(map(str, self.inputs.displays)),
             totals=str(totals),
             statistics=tuple(map(str, self.inputs.statistics)),
-            resumed=tuple(statistics_files(resume)) if resume else (),
+            resumed=_earlier_statistics(resume) if resume else (),
             problems=self.problems,
             findings=None if out is None else str(out / "findings"),
             told=tuple(told),
@@ -111,6 +110,18 @@ class AuditRun:
             "inputs": [fingerprint(path) for path in files],
             "version": bubblerank.__version__,
         }
+
+
+def _earlier_statistics(resume: str) -> tuple[str, ...]:
+    from pipelines.base_lists import statistics_files
+
+    try:
+        return tuple(statistics_files(resume))
+    except UsageError as error:
+        raise UsageError(
+            f"the run went on from {resume}, whose statistics are not there: put them back, "
+            "from where the run was made"
+        ) from error
 
 
 def _clear(out: Path) -> None:

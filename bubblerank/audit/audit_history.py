@@ -85,6 +85,8 @@ class _Pass:
             self._steps.close()
         if history.displays and not self._safety.has_attractions:
             self._outcome("safety").missing = _no_attractions(history)
+        elif self._safety.unmeasured:
+            self._outcome("safety").missing = "lists of known items, as many as are shown"
         self._finish_statistics()
         return HistoryAudit(history.key, self._outcomes, self._safety.exposure)
 

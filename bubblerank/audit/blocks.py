@@ -1,6 +1,7 @@
 """Blocks of displays of one learner as they travel: columns, distinct lists, few bytes a row."""
 
 import json
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,7 +77,7 @@ class RawBlock:
         body = pa.Codec("zstd").decompress(packed, int.from_bytes(size, "little"), asbytes=True)
         found, at = [], 0
         for kind, shape in head["arrays"]:
-            array = np.frombuffer(body, kind, int(np.prod(shape)), at).reshape(shape)
+            array = np.frombuffer(body, kind, math.prod(shape), at).reshape(shape)
             at += array.nbytes
             found.append(array)
         bases, shown, steps, base_id, shown_id, clicks = found

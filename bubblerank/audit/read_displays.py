@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import schemas
 from bubblerank.audit.blocks import RawBlock
 from bubblerank.audit.finding import Key
+from bubblerank.config import MAX_ITEMS
 from bubblerank.errors import UsageError
 
 BATCH_ROWS = 1 << 16
@@ -90,6 +91,11 @@ def _column(batch: pa.RecordBatch, name: str, path: str) -> Any:
     if name in ("ranker", "query"):
         return _coded(column)
     offsets = column.offsets.to_numpy().astype(np.int64)
+    longest = int(np.diff(offsets).max(initial=0))
+    if longest > MAX_ITEMS:
+        raise UsageError(
+            f"{path}: column {name} holds a list of {longest} items: at most {MAX_ITEMS}"
+        )
     flat = column.flatten()
     _refuse_nulls(flat, name, path)
     if name == "clicks":

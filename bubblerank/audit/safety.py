@@ -57,6 +57,7 @@ class SafetyCounter:
     def __init__(self, outcome: Outcome, history: History, readable: bool = False) -> None:
         self.exposure = Exposure()
         self._outcome, self._history, self._readable = outcome, history, readable
+        self.unmeasured = 0
         self._attraction = attraction_of(history)
         self._prefixes = prefixes(history.last_step)
         if self._attraction is not None:
@@ -84,6 +85,7 @@ class SafetyCounter:
         if self._attraction is None:
             return
         self._outcome.checked += int(known.sum())
+        self.unmeasured += len(chunk) - int(known.sum())
         inverted = self._inversions(rows.shown)[rows.shown_id]
         unsafe = np.flatnonzero(known & (2 * inverted > self._twice_allowed))
         if len(unsafe) == 0:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -430,3 +431,42 @@ def test_mistakes_are_told(audit, words, message):
     ended = audit(*words)
     assert ended.code == 2
     assert message in ended.err
+
+
+def test_a_replay_against_a_fitted_model_is_run_again(audit, tmp_path, log):
+    fitted, out = tmp_path / "fitted.jsonl", tmp_path / "run"
+    words = ["replay", "--feedback", "model", "--log", log["steps"], "--out", out, "--displays"]
+    words += ["--fitted", fitted, "--steps", 500, "--click-model", "CM", "--quiet"]
+    assert main([*map(str, words), *FLAGS]) == 0
+    ended = audit(out, "--problems", fitted, "--fitted")
+    statuses = ended.statuses
+    assert statuses.pop("safety") in ("PASS", "FAIL")
+    assert set(statuses.values()) == {"PASS"}, ended.out
+    assert json.loads(ended.out)["against"] == "against the fitted model"
+
+
+def test_other_attractions_than_the_simulations_own_cause_no_false_alarm(audit, run, tmp_path):
+    other = tmp_path / "other.jsonl"
+    flat = [replace(problem, attraction=[0.5] * len(problem.items)) for problem in PROBLEMS]
+    write_problems(other, flat)
+    ended = audit(run, "--problems", other)
+    assert ended.code == 0
+    assert ended.statuses["safety"] == "PASS"
+    assert ended.statuses["recompute"] == "NOT CHECKED"
+
+
+def test_a_query_without_attractions_or_with_an_unknown_item_is_not_passed(audit, run, tmp_path):
+    some = tmp_path / "some.jsonl"
+    write_problems(some, PROBLEMS[1:])
+    ended = audit(run, "--problems", some, "--check", "safety")
+    assert ended.statuses["safety"] == "FAIL"
+    write_problems(some, PROBLEMS[:2])
+    rows = [row for row in displays_of(run) if row["ranker"] == "baseline"]
+    rewrite(run, "displays", rows)
+    ended = audit(run, "--problems", some, "--check", "safety")
+    assert ended.statuses["safety"] == "NOT CHECKED"
+    row_at(rows, 3, "baseline")["displayed"][0] = "stranger"
+    rewrite(run, "displays", [row for row in rows if row["query"] == SHOES])
+    shutil.rmtree(run / "statistics")
+    ended = audit(run, "--problems", some, "--check", "safety")
+    assert ended.statuses["safety"] == "NOT CHECKED"
