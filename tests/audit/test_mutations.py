@@ -10,7 +10,7 @@ from tests.audit import tampering
 from tests.audit.runs import audit, random_run, violations
 from tests.audit.tampering import COUNTED, EVERY, LEARNED, STRUCTURAL
 
-MUTATIONS = 120
+MUTATIONS = 100
 """Of each kind, for BubbleRank; 14 kinds."""
 
 
