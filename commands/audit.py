@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=integer(0, 100),
         default=5,
         metavar="N",
-        help="failures to show of each check (default: 5)",
+        help="failures of each check that the table shows (default: 5)",
     )
     add_output(parser)
 
