@@ -68,7 +68,11 @@ def root(entropy, clicks, misses, budget, guess):
 
 @njit
 def upper_bound(clicks, observations, budget, guess):
-    """The largest grid point q with T kl(W / T, q) <= budget; ``guess`` is where to begin."""
+    """The largest grid point q with T kl(W / T, q) <= budget; ``guess`` is where to begin.
+
+    From Newton's point, strides that double find a bracket, which is then halved: the usual
+    case takes two looks, and no case takes many.
+    """
     if clicks == observations:
         return ONE
     least = mean_on_grid(clicks, observations)
@@ -77,12 +81,25 @@ def upper_bound(clicks, observations, budget, guess):
     won, lost = np.float64(clicks), np.float64(observations - clicks)
     entropy = negative_entropy(won, lost)
     point = int(root(entropy, won, lost, budget, guess) * ONE)
-    point = max(least, min(point, ONE - 1))
-    while point > least and divergence(entropy, won, lost, point * CELL) > budget:
-        point -= 1
-    while point + 1 < ONE and divergence(entropy, won, lost, (point + 1) * CELL) <= budget:
-        point += 1
-    return point
+    low = max(least, min(point, ONE - 1))
+    high = low + 1
+    stride = 1
+    while low > least and divergence(entropy, won, lost, low * CELL) > budget:
+        high = low
+        low = max(least, low - stride)
+        stride *= 2
+    stride = 1
+    while high < ONE and divergence(entropy, won, lost, high * CELL) <= budget:
+        low = high
+        high = min(ONE, high + stride)
+        stride *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        if divergence(entropy, won, lost, middle * CELL) <= budget:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 @njit

@@ -51,6 +51,8 @@ def test_the_kernel_equals_the_reference_where_all_items_are_alike(attraction):
 @given(counts(), st.integers(3, 10**12), st.floats(0.0, 1.0))
 @example((0, 1), 3, 0.0)
 @example((1, 2), 10**12, 0.9)
+@example((0, 1), 10**12, 1.0 - 2.0**-52)
+@example((10**9, 10**10), 3, 1.0 - 2.0**-52)
 def test_newton_from_any_guess_gives_the_grid_point_of_bisection(pair, step, guess):
     clicks, observations = pair
     budget = kl.exploration_budget(step)
