@@ -13,6 +13,7 @@ from bubblerank.errors import RunFailed, UsageError
 
 MANIFEST = "run.json"
 REPORT = "report.html"
+AUDIT = "audit.json"
 TEMPORARY = ".writing"
 PARTS = {
     "displays": "display",
@@ -170,7 +171,7 @@ def _per_second(counts: Mapping[str, int], seconds: float) -> dict[str, float]:
 def _is_part_of_a_run(entry: Path) -> bool:
     if entry.is_symlink():
         return False
-    if entry.name in (MANIFEST, REPORT):
+    if entry.name in (MANIFEST, REPORT, AUDIT):
         return entry.is_file()
     if entry.name == TEMPORARY:
         return entry.is_dir()
