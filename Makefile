@@ -30,7 +30,7 @@ demo: $(READY) ## simulate, replay and compare on a small example
 	$(BIN)/python examples/demo.py
 
 test: lint ## lint, then all tests
-	$(BIN)/python -m pytest --durations=15 $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile --durations=15 $(PYTEST_FLAGS)
 
 lint: $(READY) ## ruff, mypy and the import layers
 	$(BIN)/ruff check .

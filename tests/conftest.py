@@ -1,6 +1,7 @@
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("local", deadline=None)
@@ -18,3 +19,9 @@ def pytest_configure(config):
     for cached in kernels.glob("__pycache__/*.nb[ic]"):
         if cached.stat().st_mtime < newest:
             cached.unlink(missing_ok=True)
+
+
+@pytest.fixture(autouse=True)
+def no_terminal_width(monkeypatch):
+    """Tables are as wide as they need, whatever the terminal or the test runner says."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -15,6 +15,7 @@ def parse(*words):
     arguments.add_output(parser)
     arguments.add_seed(parser)
     arguments.add_ranker(parser, default_horizon="--steps")
+    arguments.add_top(parser)
     return parser.parse_command(["--out", "run", *words])
 
 

@@ -48,6 +48,7 @@ def test_overwriting_removes_the_parts_of_a_run(tmp_path):
     folder = RunFolder.prepare(tmp_path / "run")
     put_rows(folder, "displays", 3)
     (folder.path / "report.html").write_text("")
+    (folder.path / "audit.json").write_text("{}")
     (folder.path / ".writing" / "displays-1").mkdir(parents=True)
     finish(folder)
     assert list(RunFolder.prepare(folder.path, overwrite=True).path.iterdir()) == []
