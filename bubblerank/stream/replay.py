@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -266,9 +266,7 @@ class _Query:
             return self._known
         if not self.cell.state:
             return bubble.start(len(self.cell.items), self._config())
-        state = state_codec.decode(self.cell.state, self._config())[1]
-        assert isinstance(state, BubbleState)
-        return state
+        return cast(BubbleState, state_codec.decode(self.cell.state, self._config())[1])
 
     def _steps(self, start: Start) -> int:
         """How far the state to resume has come; -1 where there is only a base list."""
