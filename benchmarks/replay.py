@@ -49,7 +49,7 @@ def replay_cpu_seconds(log: str, out: str, queries: int) -> float:
 
     with tempfile.TemporaryDirectory() as folder:
         warm_up = f"{folder}/warm.parquet"
-        write_click_log(Path(warm_up), 100, 10, CONFIG)
+        write_click_log(Path(warm_up), 100, min(10, queries), CONFIG)
         spend("warm", warm_up)
     return spend("run", log)
 
