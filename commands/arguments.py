@@ -107,6 +107,27 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--quiet", action="store_true", help="no progress and no remarks on stderr")
 
 
+def add_log_reading(group: argparse._ArgumentGroup) -> None:
+    """Add `--log-format`, `--map` and `--max-reject-rate`: how the records of a log are read."""
+    group.add_argument(
+        "--log-format",
+        choices=("avro", "parquet", "jsonl", "yandex"),
+        help="the format of the log (default: by each file's extension)",
+    )
+    group.add_argument(
+        "--map",
+        metavar="OURS=THEIRS,...",
+        help="the log's names for our columns, as in query=q,items=urls",
+    )
+    group.add_argument(
+        "--max-reject-rate",
+        type=probability,
+        default=1.0,
+        metavar="R",
+        help="exit with code 4 when a larger share of the log is rejected (default: 1)",
+    )
+
+
 def add_seed(parser: argparse.ArgumentParser) -> None:
     """Add `--seed`, from which every random draw follows."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commands.arguments import integer, open_probability, probability
+from commands.arguments import add_log_reading, integer, open_probability
 from commands.output import remark
 
 if TYPE_CHECKING:
@@ -25,23 +25,7 @@ def add_log(parser: argparse.ArgumentParser) -> None:
     log.add_argument(
         "--log", metavar="GLOB", nargs="+", required=True, help="files of sessions, or globs"
     )
-    log.add_argument(
-        "--log-format",
-        choices=("avro", "parquet", "jsonl", "yandex"),
-        help="the format of the log (default: by each file's extension)",
-    )
-    log.add_argument(
-        "--map",
-        metavar="OURS=THEIRS,...",
-        help="the log's names for our columns, as in query=q,items=urls",
-    )
-    log.add_argument(
-        "--max-reject-rate",
-        type=probability,
-        default=1.0,
-        metavar="R",
-        help="exit with code 4 when a larger share of the log is rejected (default: 1)",
-    )
+    add_log_reading(log)
 
 
 def add_fitting(group: Any) -> None:

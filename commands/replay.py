@@ -5,6 +5,7 @@ from typing import Any
 
 from bubblerank.errors import UsageError
 from commands.arguments import (
+    add_log_reading,
     add_output,
     add_ranker,
     add_run_folder,
@@ -12,7 +13,6 @@ from commands.arguments import (
     describe_ranker,
     duration,
     integer,
-    probability,
     ranker_config,
     ranker_settings,
     refuse_nonempty,
@@ -54,23 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--follow", metavar="DIR", help="a folder to watch for new files of sessions"
     )
-    log.add_argument(
-        "--log-format",
-        choices=("avro", "parquet", "jsonl", "yandex"),
-        help="the format of the log (default: by each file's extension)",
-    )
-    log.add_argument(
-        "--map",
-        metavar="OURS=THEIRS,...",
-        help="the log's names for our columns, as in query=q,items=urls",
-    )
-    log.add_argument(
-        "--max-reject-rate",
-        type=probability,
-        default=1.0,
-        metavar="R",
-        help="exit with code 4 when a larger share of the log is rejected (default: 1)",
-    )
+    add_log_reading(log)
     log.add_argument(
         "--duplicate-memory",
         type=integer(0, 1_000_000),
