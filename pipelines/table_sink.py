@@ -8,46 +8,18 @@ import pyarrow.parquet as pq
 from apache_beam.io import fileio
 
 import schemas
+from schemas.arrow import MOSTLY_DISTINCT
 
 ROW_GROUP_ROWS = 262_144
 ROW_GROUP_BYTES = 64 << 20
 COMPRESSION = "zstd"
 COMPRESSION_LEVEL = 1
 
-_MOSTLY_DISTINCT = {"session_id", "detail", "payload", "expected", "actual"}
-"""Text columns that rarely repeat a value: a dictionary would only cost time."""
-
 
 def count_rows(block: bytes) -> int:
     """Rows in an Arrow IPC stream, without copying its data."""
     with pa.ipc.open_stream(pa.py_buffer(block)) as reader:
         return sum(batch.num_rows for batch in reader)
-
-
-@lru_cache
-def encoded_schema(kind: str) -> pa.Schema:
-    """The schema of `kind` with its repeating text dictionary-encoded (int32 indexes).
-
-    Blocks built by exactly this schema are the fastest to write: nothing is cast or decoded.
-    """
-    return pa.schema(
-        [
-            field
-            if field.name in _MOSTLY_DISTINCT
-            else field.with_type(_with_text_encoded(field.type))
-            for field in schemas.arrow_schema(kind)
-        ]
-    )
-
-
-def _with_text_encoded(plain: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(plain):
-        return pa.dictionary(pa.int32(), plain)
-    if pa.types.is_list(plain):
-        return pa.list_(plain.value_field.with_type(_with_text_encoded(plain.value_type)))
-    if pa.types.is_struct(plain):
-        return pa.struct([f.with_type(_with_text_encoded(f.type)) for f in plain])
-    return plain
 
 
 class TableSink(fileio.FileSink):
@@ -158,7 +130,7 @@ def _encoding(kind: str) -> dict[str, Any]:
         "use_dictionary": [
             path
             for path, column in paths
-            if column.physical_type in ("BYTE_ARRAY", "INT32") and path not in _MOSTLY_DISTINCT
+            if column.physical_type in ("BYTE_ARRAY", "INT32") and path not in MOSTLY_DISTINCT
         ],
         "write_statistics": [path for path, _ in paths if "." not in path],
     }

@@ -48,6 +48,17 @@ def arrow_schema(name: str) -> pyarrow.Schema:
 
 
 @cache
+def encoded_arrow_schema(name: str) -> pyarrow.Schema:
+    """The Arrow schema of `name` with its repeating text as dictionaries, for tables in memory.
+
+    Tables of exactly this schema are the fastest to write; their files have the plain schema.
+    """
+    from schemas.arrow import with_text_encoded
+
+    return with_text_encoded(arrow_schema(name))
+
+
+@cache
 def fingerprint(name: str) -> str:
     """SHA-256, in hex, of the schema's Parsing Canonical Form (Avro specification)."""
     from fastavro.schema import fingerprint as digest

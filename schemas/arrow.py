@@ -40,3 +40,27 @@ def _type(avro: Any) -> pa.DataType:
         case {"type": "record", "fields": fields}:
             return pa.struct([_field(field["name"], field["type"]) for field in fields])
     raise ValueError(f"no Arrow type is known for the Avro type {avro!r}: add it to {__name__}")
+
+
+MOSTLY_DISTINCT = frozenset({"session_id", "detail", "payload", "expected", "actual"})
+"""Text columns that rarely repeat a value: a dictionary would only cost time."""
+
+
+def with_text_encoded(plain: pa.Schema) -> pa.Schema:
+    """`plain` with text that repeats dictionary-encoded, by int32 indexes."""
+    return pa.schema(
+        [
+            field if field.name in MOSTLY_DISTINCT else field.with_type(_text_encoded(field.type))
+            for field in plain
+        ]
+    )
+
+
+def _text_encoded(plain: pa.DataType) -> pa.DataType:
+    if pa.types.is_string(plain):
+        return pa.dictionary(pa.int32(), plain)
+    if pa.types.is_list(plain):
+        return pa.list_(plain.value_field.with_type(_text_encoded(plain.value_type)))
+    if pa.types.is_struct(plain):
+        return pa.struct([field.with_type(_text_encoded(field.type)) for field in plain])
+    return plain

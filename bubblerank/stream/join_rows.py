@@ -1,7 +1,6 @@
 """Many packed frames of rows as one Arrow table, every column made in one go."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -38,27 +37,6 @@ def rows_table(pieces: Sequence[bytes]) -> pa.Table:
     return pa.concat_tables([pa.ipc.open_stream(pa.py_buffer(p)).read_all() for p in pieces])
 
 
-@cache
-def coded_schema(kind: str) -> pa.Schema:
-    """The schema of a kind with dictionaries for text that repeats; files have the plain one."""
-    return pa.schema(
-        [
-            field if field.name == "session_id" else field.with_type(_coded(field.type))
-            for field in schemas.arrow_schema(kind)
-        ]
-    )
-
-
-def _coded(plain: pa.DataType) -> pa.DataType:
-    if pa.types.is_string(plain):
-        return pa.dictionary(pa.int32(), plain)
-    if pa.types.is_list(plain):
-        return pa.list_(plain.value_field.with_type(_coded(plain.value_type)))
-    if pa.types.is_struct(plain):
-        return pa.struct([field.with_type(_coded(field.type)) for field in plain])
-    return plain
-
-
 class _Words:
     """The items of all frames in one dictionary, each once."""
 
@@ -81,7 +59,7 @@ def _join_displays(pieces: Sequence[bytes]) -> pa.Table:
     streams = [one.stream for one in rows]
     counts = np.array([len(one.steps) for one in rows])
     words = _Words(streams)
-    schema = coded_schema("display")
+    schema = schemas.encoded_arrow_schema("display")
     widths = np.repeat([one.displays.displayed.shape[1] for one in rows], counts)
     base_widths = np.repeat([one.displays.base.shape[1] for one in rows], counts)
     clicks = np.concatenate([one.displays.clicked.reshape(-1) for one in rows]).astype(np.bool_)
@@ -103,7 +81,7 @@ def _join_statistics(pieces: Sequence[bytes]) -> pa.Table:
     rows = [unpack_statistic(piece) for piece in pieces]
     streams = [row.stream for row in rows]
     words = _Words(streams)
-    schema = coded_schema("statistic")
+    schema = schemas.encoded_arrow_schema("statistic")
     sizes = np.array([len(stream.items.lengths) for stream in streams])
     pair_type = schema.field("pairs").type.value_type
     pairs = pa.StructArray.from_arrays(

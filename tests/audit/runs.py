@@ -18,7 +18,7 @@ from bubblerank.closed_loop import advance_compiled, begin
 from bubblerank.config import RankerConfig
 from bubblerank.problems import Problem
 from bubblerank.simulation import make_experiment
-from bubblerank.stream.tables import statistic_record
+from tests.statistic_records import statistic_record
 
 CHECKS = tuple(name for name in CHECK_NAMES if name != "books")
 

@@ -104,7 +104,7 @@ def test_dictionary_columns_are_read_back_as_the_plain_schema(tmp_path, index):
 
 
 @pytest.mark.parametrize("kind", ["display", "statistic", "metric", "reject", "finding"])
-@pytest.mark.parametrize("schema_of", [schemas.arrow_schema, table_sink.encoded_schema])
+@pytest.mark.parametrize("schema_of", [schemas.arrow_schema, schemas.encoded_arrow_schema])
 def test_every_kind_is_read_back_by_its_schema(tmp_path, kind, schema_of):
     schema = schemas.arrow_schema(kind)
     row = {f.name: _value(f.type) for f in schema}

@@ -9,8 +9,8 @@ from bubblerank.sessions.encode import encode_blocks
 from bubblerank.stream import feedback
 from bubblerank.stream.join_rows import rows_table
 from bubblerank.stream.outputs import Kept, Output, Stepped
-from bubblerank.stream.tables import statistic_record
 from tests.sessions.strategies import good_batch
+from tests.statistic_records import statistic_record
 
 ITEMS = ("a", "b", "ç", "d", "e")
 CONFIG = RankerConfig(delta=0.4)

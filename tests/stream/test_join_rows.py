@@ -8,7 +8,8 @@ from bubblerank.rankers.bubble import BubbleState
 from bubblerank.sessions.packed_text import Text
 from bubblerank.stream.join_rows import is_packed, rows_table
 from bubblerank.stream.packed_rows import DisplayRows, Stream, pack_displays, pack_statistic
-from bubblerank.stream.tables import record_table, statistic_record
+from bubblerank.stream.tables import record_table
+from tests.statistic_records import statistic_record
 
 WORDS = st.lists(st.sampled_from(["a", "b", "ç", "日本", "x y", "z" * 50]), min_size=1, unique=True)
 QUERIES = st.sampled_from(["q", "é", "other"])
